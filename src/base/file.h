@@ -1,0 +1,28 @@
+/* file.h - files read whole, mapped, or written so that a crash leaves the old one.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FB_BASE_FILE_H
+#define FB_BASE_FILE_H
+
+#include <flexbudget/error.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct fb_map {
+    const uint8_t *bytes;
+    size_t n;
+} fb_map;
+
+/* Maps a file read-only. FB_NOT_FOUND, FB_FORMAT (empty), FB_IO; the sentence has no path.
+ */
+FB_MUST_USE fb_status fb_map_open(fb_map *out, const char *path);
+void fb_map_close(fb_map *map);
+
+/* A whole file of at most `most` bytes, with a zero byte behind it; free with fb_free. */
+FB_MUST_USE fb_status fb_file_read(char **out, size_t *n_out, const char *path,
+                                   size_t most);
+/* Writes `path` by way of a temporary file beside it and a rename. */
+FB_MUST_USE fb_status fb_file_write(const char *path, const void *bytes, size_t n);
+
+#endif

@@ -1,0 +1,94 @@
+/* cache.h - the budget, and the only owner of KV memory.
+ *
+ * A cache has one slot per (layer, kv head), slot = layer * kv_heads + g, each with its own
+ * number of entries. Its bytes are computed first, taken once, and cannot grow: a request
+ * for more than the budget is FB_BUDGET and nothing changes. Which token an entry holds is
+ * remembered as its position; positions ascend within a slot.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FB_CACHE_CACHE_H
+#define FB_CACHE_CACHE_H
+
+#include "ops/ops.h"
+
+typedef struct fb_cache_shape {
+    int64_t layers, kv_heads, head_dim;
+} fb_cache_shape;
+
+/* Which entries stay: per slot ascending positions. */
+typedef struct fb_kept {
+    int64_t n_slots;
+    int64_t *count;     /* [n_slots] */
+    int32_t **position; /* [n_slots][count] */
+} fb_kept;
+
+typedef struct fb_cache fb_cache;
+
+/* A cache for every one of `tokens` tokens in every slot, empty. */
+FB_MUST_USE fb_status fb_cache_new(fb_cache **out, fb_ops *ops, const fb_cache_shape *shape,
+                                   int64_t tokens);
+/* A cache that holds exactly the entries `kept` of `full`, moved into memory of exactly
+ * their bytes. FB_BUDGET if they are more than `budget_entries` together, or a slot has
+ * none. */
+FB_MUST_USE fb_status fb_cache_evict(fb_cache **out, fb_ops *ops, const fb_cache *full,
+                                     const fb_kept *kept, int64_t budget_entries);
+void fb_cache_free(fb_cache *cache); /* takes NULL */
+
+/* Entries held by a slot; and all entries, all bytes. */
+int64_t fb_cache_entries(const fb_cache *cache, int64_t layer, int64_t kv_head);
+int64_t fb_cache_total(const fb_cache *cache);
+size_t fb_cache_bytes(const fb_cache *cache);
+int64_t fb_cache_tokens(const fb_cache *cache); /* capacity of a slot of a new cache */
+
+/* Writes t tokens' keys and values of x [t, (H + 2G)*d] behind the entries of `layer`. All
+ * kv heads grow alike; FB_BUDGET when they do not fit. */
+FB_MUST_USE fb_status fb_cache_append(fb_cache *cache, fb_ops *ops, int64_t layer,
+                                      fb_tensor x, int64_t heads);
+/* Forgets the entries of every slot from `tokens` on. */
+void fb_cache_cut(fb_cache *cache, int64_t tokens);
+
+/* What attention reads: a part of all entries of a slot. `hidden` may be NULL. */
+fb_part fb_cache_part(const fb_cache *cache, int64_t layer, int64_t kv_head,
+                      const uint8_t *hidden);
+fb_tensor fb_cache_keys(const fb_cache *cache, fb_ops *ops, int64_t layer); /* [G, m, d] */
+fb_tensor fb_cache_values(const fb_cache *cache, fb_ops *ops,
+                          int64_t layer); /* [G, m, d] */
+
+/* --- kept sets
+ * ------------------------------------------------------------------------------ */
+
+FB_MUST_USE fb_status fb_kept_new(fb_kept *out, int64_t n_slots);
+void fb_kept_clear(fb_kept *kept);
+int64_t fb_kept_total(const fb_kept *kept);
+
+/* --- the budget
+ * ------------------------------------------------------------------------------ */
+
+typedef enum fb_budget_kind {
+    FB_BUDGET_RATIO,
+    FB_BUDGET_TOKENS,
+    FB_BUDGET_BYTES
+} fb_budget_kind;
+
+/* A budget as asked. A ratio is an exact fraction (10% = 10/100, 12.5% = 125/1000). */
+typedef struct fb_budget {
+    fb_budget_kind kind;
+    int64_t numerator, denominator; /* ratio */
+    int64_t value;                  /* tokens per head, or bytes */
+} fb_budget;
+
+typedef enum fb_rounding { FB_ROUND_EXACT, FB_ROUND_KVPRESS } fb_rounding;
+
+/* Entries per head that `budget` allows for a context of `tokens`: max(1, floor(n * keep))
+ * for a ratio (exact), min(n, tokens), floor(bytes / (L * G * bytes of an entry)); at most
+ * n. With FB_ROUND_KVPRESS a ratio gives max(1, int(n * (1 - (1 - keep)))) in doubles. */
+int64_t fb_budget_entries(const fb_budget *budget, const fb_cache_shape *shape,
+                          int64_t tokens, fb_rounding rounding);
+/* "10%", "12.5 %", "256t", "256 tokens", "64MiB", "64MB": FB_USAGE with the forms. */
+FB_MUST_USE fb_status fb_budget_parse(fb_budget *out, const char *text);
+/* The form that is stored and hashed: "10%", "256t", "67108864B". */
+void fb_budget_print(const fb_budget *budget, char *out, size_t n);
+size_t fb_entry_bytes(const fb_cache_shape *shape); /* 2 * head_dim * 4 */
+
+#endif

@@ -1,0 +1,57 @@
+/* ledger.h - every operator call, counted: calls, FLOPs, bytes, by phase and scope.
+ *
+ * A ledger belongs to one piece of work (a context pass, a rule's score, a cell). A cell's
+ * ledger is the sum of what it would have cost alone.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FB_OPS_LEDGER_H
+#define FB_OPS_LEDGER_H
+
+#include <stdint.h>
+
+enum fb_op {
+#define FB_OP(name, aten, flops, from_c) FB_OP_##name,
+#include "ops/list.h"
+#undef FB_OP
+    FB_OP_COUNT
+};
+
+/* Who asked for the work. */
+typedef enum fb_scope {
+    FB_SCOPE_model,     /* everything of the network but attention */
+    FB_SCOPE_attention, /* the one kernel, and moving keys and values */
+    FB_SCOPE_signal,    /* reductions of P for rules */
+    FB_SCOPE_score,     /* formulas of rules */
+    FB_SCOPE_select,    /* allocation and top-k */
+    FB_SCOPE_measure,   /* NLL, KL, arg max */
+    FB_SCOPE_COUNT
+} fb_scope;
+
+typedef enum fb_phase {
+    FB_PHASE_context, /* reading the context */
+    FB_PHASE_evict,   /* scoring, selecting, moving */
+    FB_PHASE_answer,  /* question and teacher-forced answer */
+    FB_PHASE_decode,  /* free answer */
+    FB_PHASE_COUNT
+} fb_phase;
+
+typedef struct fb_count {
+    int64_t calls;
+    double flops, bytes; /* doubles: shares of a batch are fractions */
+} fb_count;
+
+typedef struct fb_ledger {
+    fb_count count[FB_PHASE_COUNT][FB_SCOPE_COUNT][FB_OP_COUNT];
+} fb_ledger;
+
+const char *fb_op_name(enum fb_op op);
+const char *fb_op_aten(enum fb_op op);
+double fb_op_flops(enum fb_op op); /* per unit of work */
+const char *fb_scope_name(fb_scope scope);
+const char *fb_phase_name(fb_phase phase);
+
+void fb_ledger_add(fb_ledger *to, const fb_ledger *from);
+fb_count fb_ledger_total(const fb_ledger *ledger, fb_phase phase, fb_scope scope);
+
+#endif

@@ -1,0 +1,218 @@
+/* store.h - results in SQLite: written cell by cell, read as plain arrays.
+ *
+ * One file may hold several experiments. A finished cell is one transaction with all its
+ * children, committed at once, so a killed run loses open cells only. Tables are those of
+ * schema.sql (user_version 1); the view `tidy` is the documented surface for SQL.
+ *
+ * Must never: compute a statistic, know the engine. Depends on base alone: the digest of a
+ * cell is computed by the caller (src/engine/digest.h) and handed in.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FB_STORE_STORE_H
+#define FB_STORE_STORE_H
+
+#include "base/hash.h"
+
+#include <stdbool.h>
+
+typedef struct fb_store fb_store;
+
+/* Opens for writing, creating the file and schema where missing; FB_FORMAT if the file is
+ * something else, FB_UNSUPPORTED for a newer schema. */
+FB_MUST_USE fb_status fb_store_open(fb_store **out, const char *path);
+/* Opens read-only; FB_NOT_FOUND if it is not there. */
+FB_MUST_USE fb_status fb_store_open_read(fb_store **out, const char *path);
+void fb_store_close(fb_store *store); /* takes NULL */
+
+/* --- writing. Each put_* returns the id of the row, found by its identity or inserted.
+ * ------- */
+
+typedef struct fb_store_experiment {
+    const char *name, *question, *spec, *spec_sha256, *class_name, *class_reasons, *program;
+    const char *baseline;
+} fb_store_experiment;
+
+typedef struct fb_store_model {
+    const char *sha256, *name, *architecture;
+    int64_t layers, heads, kv_heads, head_dim;
+    const char *template_sha256, *tokenizer_sha256, *facts; /* facts: JSON */
+} fb_store_model;
+
+typedef struct fb_store_task {
+    const char *name;
+    int64_t version;
+    const char *params, *metric, *unit, *data_sha256; /* params: JSON; data: NULL if none */
+    bool lower_is_better;
+    double margin; /* smallest difference that matters, in the unit */
+} fb_store_task;
+
+typedef struct fb_store_sample {
+    int64_t task; /* id */
+    const char *key, *group;
+    int64_t context_tokens, question_tokens, cut_tokens;
+    const char *tokens_sha256;
+    const char *context, *question, *expected; /* NULL under --no-prompts */
+    double depth;                              /* -1: does not apply */
+    int64_t length;                            /* 0: does not apply */
+    const char *needle;     /* JSON [[first token, one past], ...] or NULL */
+    const char *token_text; /* JSON list of the context's token texts, or NULL */
+} fb_store_sample;
+
+typedef struct fb_store_rule {
+    const char *label, *expression, *family, *origin, *source_sha256;
+    int64_t abi, state_bytes;
+    bool deployable, accounted, is_random, is_reference;
+} fb_store_rule;
+
+typedef struct fb_store_budget {
+    const char *asked, *kind, *value; /* "20%", "ratio", "0.2"; full: "full" */
+} fb_store_budget;
+
+FB_MUST_USE fb_status fb_store_put_experiment(fb_store *store,
+                                              const fb_store_experiment *row,
+                                              int64_t *id_out);
+FB_MUST_USE fb_status fb_store_put_host(fb_store *store, const char *sha256,
+                                        const char *description, int64_t *id_out);
+FB_MUST_USE fb_status fb_store_put_model(fb_store *store, const fb_store_model *row,
+                                         int64_t *id_out);
+FB_MUST_USE fb_status fb_store_put_task(fb_store *store, const fb_store_task *row,
+                                        int64_t *id_out);
+FB_MUST_USE fb_status fb_store_put_sample(fb_store *store, const fb_store_sample *row,
+                                          int64_t *id_out);
+FB_MUST_USE fb_status fb_store_put_rule(fb_store *store, const fb_store_rule *row,
+                                        int64_t *id_out);
+FB_MUST_USE fb_status fb_store_put_budget(fb_store *store, const fb_store_budget *row,
+                                          int64_t *id_out);
+FB_MUST_USE fb_status fb_store_put_note(fb_store *store, int64_t experiment, int64_t cell,
+                                        const char *level,
+                                        const char *text); /* cell 0: none */
+
+typedef struct fb_store_score {
+    const char *metric;
+    double value;
+} fb_store_score;
+
+typedef struct fb_store_count { /* of the ledger */
+    const char *phase, *scope, *op;
+    int64_t calls;
+    double flops, bytes;
+} fb_store_count;
+
+typedef struct fb_store_peak {
+    const char *phase, *account;
+    int64_t peak_bytes;
+} fb_store_peak;
+
+typedef struct fb_store_time {
+    const char *phase;
+    int64_t ns;
+    bool shared; /* by several cells */
+} fb_store_time;
+
+typedef struct fb_store_kept {
+    int64_t layer, kv_head, n;
+    const int32_t *position; /* ascending; stored as varint differences */
+} fb_store_kept;
+
+typedef struct fb_store_cell {
+    int64_t experiment, model, sample, rule, budget, host; /* ids */
+    int64_t seed;                                          /* 0: nothing random */
+    const char *status, *reason; /* "done", "failed", "refused"; NULL */
+    int64_t full_entries, budget_bytes, budget_entries, kept_entries, kept_bytes;
+    int64_t state_bytes, peak_bytes, tail_bytes, evicted, free_choices;
+    bool fallback, shrunk;
+    const char *answer;        /* text; NULL under --no-prompts */
+    const char *answer_tokens; /* JSON list of ids */
+    const char *stop;
+    const char *cache_sha256, *trace_context, *trace_answer, *trace_decode, *kept_sha256;
+    const char *digest;
+    const fb_store_score *scores;
+    const fb_store_count *counts;
+    const fb_store_peak *peaks;
+    const fb_store_time *times;
+    const fb_store_kept *kept;
+    int n_scores, n_counts, n_peaks, n_times, n_kept;
+} fb_store_cell;
+
+/* Writes a cell with its children in one transaction; a cell of the same identity that
+ * failed before is replaced, a done one is left and FB_DEFECT returned. */
+FB_MUST_USE fb_status fb_store_put_cell(fb_store *store, const fb_store_cell *cell);
+/* True if that cell is there and done. */
+FB_MUST_USE fb_status fb_store_has_cell(fb_store *store, const fb_store_cell *identity,
+                                        bool *out);
+FB_MUST_USE fb_status fb_store_put_certificate(fb_store *store, int64_t experiment,
+                                               const char *body, const char *sha256);
+/* SHA-256 over the sorted digests of all done cells: the experiment's digest. */
+FB_MUST_USE fb_status fb_store_digest(fb_store *store, int64_t experiment,
+                                      char out[FB_HASH_HEX]);
+
+/* --- reading
+ * ------------------------------------------------------------------------------------
+ * Everything of one experiment, as arrays owned by the result; indices instead of row ids.
+ */
+
+typedef struct fb_result_task {
+    const char *name, *metric, *unit, *params;
+    int64_t version;
+    bool lower_is_better;
+    double margin;
+} fb_result_task;
+
+typedef struct fb_result_sample {
+    int task; /* index */
+    const char *key, *group, *context, *question, *expected, *needle, *token_text;
+    const char *tokens_sha256;
+    int64_t context_tokens, question_tokens, cut_tokens, length;
+    double depth;
+} fb_result_sample;
+
+typedef struct fb_result_rule {
+    const char *label, *expression, *family;
+    bool deployable, is_random, is_reference;
+} fb_result_rule;
+
+typedef struct fb_result_cell {
+    int sample, rule, budget; /* indices; budget of `full`: -1 */
+    int64_t id, seed;
+    const char *status, *reason, *answer, *stop, *digest, *cache_sha256;
+    const char *trace_context, *trace_answer, *trace_decode;
+    int64_t full_entries, budget_bytes, budget_entries, kept_entries, kept_bytes;
+    int64_t state_bytes, peak_bytes, tail_bytes, evicted, free_choices;
+    bool fallback, shrunk;
+    const fb_store_score *scores; /* [n_scores] */
+    int n_scores;
+} fb_result_cell;
+
+typedef struct fb_results {
+    int64_t experiment; /* row id */
+    const char *name, *question, *spec, *spec_sha256, *class_name, *class_reasons;
+    const char *program, *created, *baseline, *host;
+    const char *certificate; /* JSON or NULL */
+    char digest[FB_HASH_HEX];
+    fb_store_model model;
+    const fb_result_task *tasks;
+    const fb_result_sample *samples;
+    const fb_result_rule *rules;    /* in the order of the experiment */
+    const fb_store_budget *budgets; /* in the order of the experiment */
+    const fb_result_cell *cells;    /* sorted by (sample, rule, budget, seed) */
+    const char *const *notes;       /* "warning: ..." */
+    int n_tasks, n_samples, n_rules, n_budgets, n_cells, n_notes;
+} fb_results;
+
+/* The experiment with this spec hash, or the only (else the last) one for NULL. */
+FB_MUST_USE fb_status fb_store_read(fb_store *store, const char *spec_sha256,
+                                    const fb_results **out);
+void fb_results_free(const fb_results *results); /* takes NULL */
+/* Value of a metric of a cell; false if the cell has none. */
+bool fb_result_score(const fb_result_cell *cell, const char *metric, double *out);
+
+/* Children of a cell that only some readers want; free with fb_free. */
+FB_MUST_USE fb_status fb_store_read_counts(fb_store *store, int64_t cell,
+                                           fb_store_count **out, int *n_out);
+FB_MUST_USE fb_status fb_store_read_peaks(fb_store *store, int64_t cell,
+                                          fb_store_peak **out, int *n_out);
+FB_MUST_USE fb_status fb_store_read_kept(fb_store *store, int64_t cell, fb_store_kept **out,
+                                         int *n_out);
+
+#endif
