@@ -3,7 +3,8 @@
  * A rule states its choices (which signals it reads, how its score is smoothed, what it
  * protects, how the budget is shared) and gives one formula, `score`, written in the
  * operators of op.h. Everything else - pooling, the mean over a group of query heads,
- * protection, top-k, moving entries, counting - is the engine's and the same for all rules.
+ * protection, top-k, moving entries, counting - is the engine's and the same for all
+ * rules.
  *
  * A rule never sees the cache, the budget, the text, the task, memory, files or clocks.
  *
@@ -22,7 +23,8 @@
 
 enum { FB_RULE_ABI = 1 };
 
-/* --- signals -------------------------------------------------------------------------- */
+/* --- signals
+ * -------------------------------------------------------------------------- */
 
 /* What the kernel can show; a rule names the ones it reads in `fb_choices.reads`. */
 typedef enum fb_signal {
@@ -32,7 +34,8 @@ typedef enum fb_signal {
     FB_READS_ATTENTION_SUM = 1 << 3,
     FB_READS_POSITION = 1 << 4,
     FB_READS_RANDOM = 1 << 5,
-    FB_READS_FUTURE = 1 << 6, /* attention not yet paid: such a rule is not deployable */
+    FB_READS_FUTURE =
+        1 << 6, /* attention not yet paid: such a rule is not deployable */
 } fb_signal;
 
 /* One layer at an eviction event. Tensors that were not asked for are FB_NONE. */
@@ -47,16 +50,19 @@ typedef struct fb_signals {
     fb_tensor attention_sum;    /* [heads, m] over every query that saw the entry */
     fb_tensor position;         /* [m] absolute position, f32 */
     fb_tensor random;           /* [kv_heads, m] uniform in (0, 1), by seed and place */
-    fb_tensor future_attention; /* [heads, m] mean over the question's and answer's rows */
+    fb_tensor
+        future_attention; /* [heads, m] mean over the question's and answer's rows */
 } fb_signals;
 
-/* --- choices ----------------------------------------------------------------------------
+/* --- choices
+ * ----------------------------------------------------------------------------
  */
 
 typedef enum fb_group {
     FB_GROUP_MEAN, /* mean over the query heads of a kv head */
     FB_GROUP_MAX,
-    FB_GROUP_LAYER, /* mean over all query heads of the layer, one score for all kv heads */
+    FB_GROUP_LAYER, /* mean over all query heads of the layer, one score for all kv
+                       heads */
 } fb_group;
 
 /* A rule's place in the product of choices. Zero is the plain choice everywhere. */
@@ -67,8 +73,10 @@ typedef struct fb_choices {
     int64_t pool_average; /* odd kernel over the scored entries; 0: none */
     int64_t pool_max;
     int64_t unscored_last; /* newest entries for which the score is not defined: kept */
-    int64_t sink, recent; /* published protection; counts under `protect: published` only */
-    double recent_quota; /* share of the budget given to the newest entries by definition */
+    int64_t sink,
+        recent; /* published protection; counts under `protect: published` only */
+    double recent_quota; /* share of the budget given to the newest entries by
+                            definition */
     int64_t min_tokens;  /* with fewer tokens the rule falls back to sinks + recents */
     bool keeps_all;      /* evicts nothing, whatever the budget */
 } fb_choices;
@@ -95,29 +103,29 @@ typedef struct fb_param {
     const char *help;
 } fb_param;
 
-#define FB_INT(type, field, initial, low, high, origin, help)                              \
-    {                                                                                      \
-#field, FB_PARAM_INT, offsetof(type, field), initial, low, high, 0, NULL, origin,  \
-            help                                                                           \
+#define FB_INT(type, field, initial, low, high, origin, help)                          \
+    {                                                                                  \
+#field, FB_PARAM_INT, offsetof(type, field), initial, low, high, 0, NULL,      \
+            origin, help                                                               \
     }
-#define FB_REAL(type, field, initial, low, high, origin, help)                             \
-    {                                                                                      \
-#field, FB_PARAM_REAL, offsetof(type, field), initial, low, high, 0, NULL, origin, \
-            help                                                                           \
+#define FB_REAL(type, field, initial, low, high, origin, help)                         \
+    {                                                                                  \
+#field, FB_PARAM_REAL, offsetof(type, field), initial, low, high, 0, NULL,     \
+            origin, help                                                               \
     }
-#define FB_PAIR(type, field, first, second, low, high, origin, help)                       \
-    {                                                                                      \
-#field, FB_PARAM_PAIR, offsetof(type, field), first, low, high, second, NULL,      \
-            origin, help                                                                   \
+#define FB_PAIR(type, field, first, second, low, high, origin, help)                   \
+    {                                                                                  \
+#field, FB_PARAM_PAIR, offsetof(type, field), first, low, high, second, NULL,  \
+            origin, help                                                               \
     }
-#define FB_WORD(type, field, initial, words, origin, help)                                 \
-    {                                                                                      \
-#field, FB_PARAM_WORD, offsetof(type, field), initial, 0, 0, 0, words, origin,     \
-            help                                                                           \
+#define FB_WORD(type, field, initial, words, origin, help)                             \
+    {                                                                                  \
+#field, FB_PARAM_WORD, offsetof(type, field), initial, 0, 0, 0, words, origin, \
+            help                                                                       \
     }
-#define FB_PARAM_END                                                                       \
-    {                                                                                      \
-        NULL, FB_PARAM_INT, 0, 0, 0, 0, 0, NULL, NULL, NULL                                \
+#define FB_PARAM_END                                                                   \
+    {                                                                                  \
+        NULL, FB_PARAM_INT, 0, 0, 0, 0, 0, NULL, NULL, NULL                            \
     }
 
 /* --- the rule
@@ -126,7 +134,8 @@ typedef struct fb_param {
 typedef enum fb_rule_kind {
     FB_KIND_RULE,       /* scores entries */
     FB_KIND_WRAPPER,    /* turns the scores of its inner rules into another score */
-    FB_KIND_ALLOCATION, /* shares the budget between heads, on its one inner rule's scores
+    FB_KIND_ALLOCATION, /* shares the budget between heads, on its one inner rule's
+                         * scores
                          */
 } fb_rule_kind;
 
@@ -152,11 +161,13 @@ typedef struct fb_rule {
     const fb_param *params;
     size_t params_bytes;
 
-    /* Once, before the run: the choices that follow from the parameters. `choices` comes
-     * zeroed; of a wrapper or allocation it holds what the inner rules chose, joined. */
+    /* Once, before the run: the choices that follow from the parameters. `choices`
+     * comes zeroed; of a wrapper or allocation it holds what the inner rules chose,
+     * joined. */
     void (*choose)(const void *params, fb_choices *choices);
     /* One layer's score: [heads, m] or [kv_heads, m] or, for one row for all, [1, m];
-     * columns of the newest `unscored_last` entries are ignored. Higher stays longer. */
+     * columns of the newest `unscored_last` entries are ignored. Higher stays longer.
+     */
     fb_tensor (*score)(fb_ops *ops, const fb_signals *see, const void *params);
     /* Wrappers: `inner` [kv_heads, m - unscored] each, in the order written. */
     fb_tensor (*wrap)(fb_ops *ops, const fb_signals *see, const fb_tensor *inner,

@@ -6,13 +6,13 @@
  * reading.
  *
  * The text of a prompt is   template-before | context | question | template-after |
- * answer_prefix   and then the answer. The part up to the end of the context is read and
- * evicted; question, template-after and answer_prefix are tokenised on their own. A probe
- * with `continues` has no question: its reference follows the context directly, the first
- * token of it is input only.
+ * answer_prefix   and then the answer. The part up to the end of the context is read
+ * and evicted; question, template-after and answer_prefix are tokenised on their own. A
+ * probe with `continues` has no question: its reference follows the context directly,
+ * the first token of it is input only.
  *
- * A task sees a tokenizer and seeded random numbers through `fb_task_env`, nothing else. It
- * owns nothing: what it hands to `emit` is copied.
+ * A task sees a tokenizer and seeded random numbers through `fb_task_env`, nothing
+ * else. It owns nothing: what it hands to `emit` is copied.
  *
  * One file in tasks/, one line in tasks/list.h; tasks/template.c is one to copy.
  *
@@ -32,21 +32,22 @@ typedef struct fb_byte_span {
 } fb_byte_span;
 
 typedef struct fb_probe {
-    const char *key;           /* unique in the task, stable: "17" or "17/emerald-lamp" */
-    const char *question;      /* "" if none */
-    const char *answer_prefix; /* start of the model's own turn; "" if none */
+    const char *key;      /* unique in the task, stable: "17" or "17/emerald-lamp" */
+    const char *question; /* "" if none */
+    const char *answer_prefix;     /* start of the model's own turn; "" if none */
     const char *const *references; /* accepted answers; the first is teacher-forced */
     int n_references;
-    bool continues;          /* references[0] is the text right after the context */
-    int64_t max_tokens;      /* limit of a free answer; of a continuation: scored tokens */
-    const char *metric;      /* NULL: the task's; a name of the metric table */
+    bool continues;     /* references[0] is the text right after the context */
+    int64_t max_tokens; /* limit of a free answer; of a continuation: scored tokens */
+    const char *metric; /* NULL: the task's; a name of the metric table */
     const char *const *stop; /* extra strings that end a free answer */
     int n_stop;
 } fb_probe;
 
 typedef struct fb_document {
-    const char *key;   /* unique in the task, stable over --samples */
-    const char *group; /* documents that share text and are resampled together; NULL: own */
+    const char *key; /* unique in the task, stable over --samples */
+    const char
+        *group; /* documents that share text and are resampled together; NULL: own */
     const char *context; /* UTF-8, not empty unless the model has a BOS */
     fb_byte_span needles[FB_MAX_NEEDLES];
     int n_needles;
@@ -59,7 +60,8 @@ typedef struct fb_document {
 /* What the program lends to a task while it makes documents. */
 typedef struct fb_task_env {
     void *self;
-    int64_t samples; /* at most so many documents; the first N of a fixed order. 0: all */
+    int64_t
+        samples; /* at most so many documents; the first N of a fixed order. 0: all */
     uint64_t seed;
     /* Tokens of `text` as the model counts them, no special tokens added. */
     fb_status (*count)(void *self, const char *text, int64_t *out);
@@ -67,12 +69,14 @@ typedef struct fb_task_env {
     fb_status (*cut)(void *self, const char *text, int64_t tokens, size_t *bytes_out);
     /* Tokens that the template puts before the context and after the question. */
     int64_t template_tokens;
-    /* A text of the library of public-domain texts (`name` as in data/texts) or of a file;
-     * lent until the run ends. NULL name: the i-th haystack text. */
+    /* A text of the library of public-domain texts (`name` as in data/texts) or of a
+     * file; lent until the run ends. NULL name: the i-th haystack text. */
     fb_status (*text)(void *self, const char *name, int index, const char **out);
-    /* Hands a finished document on; everything is copied. FB_STOPPED: enough, return it. */
+    /* Hands a finished document on; everything is copied. FB_STOPPED: enough, return
+     * it. */
     fb_status (*emit)(void *self, const fb_document *document);
-    /* A record that cannot be used: counted and reported. Fails if bad records are refused.
+    /* A record that cannot be used: counted and reported. Fails if bad records are
+     * refused.
      */
     fb_status (*reject)(void *self, const char *sentence);
 } fb_task_env;

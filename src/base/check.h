@@ -7,7 +7,7 @@
 
 _Noreturn void fb_assert_failed(const char *file, int line, const char *condition);
 
-#define FB_ASSERT(condition)                                                               \
+#define FB_ASSERT(condition)                                                           \
     ((condition) ? (void)0 : fb_assert_failed(__FILE__, __LINE__, #condition))
 
 #endif

@@ -14,12 +14,14 @@ typedef struct fb_map {
     size_t n;
 } fb_map;
 
-/* Maps a file read-only. FB_NOT_FOUND, FB_FORMAT (empty), FB_IO; the sentence has no path.
+/* Maps a file read-only. FB_NOT_FOUND, FB_FORMAT (empty), FB_IO; the sentence has no
+ * path.
  */
 FB_MUST_USE fb_status fb_map_open(fb_map *out, const char *path);
 void fb_map_close(fb_map *map);
 
-/* A whole file of at most `most` bytes, with a zero byte behind it; free with fb_free. */
+/* A whole file of at most `most` bytes, with a zero byte behind it; free with fb_free.
+ */
 FB_MUST_USE fb_status fb_file_read(char **out, size_t *n_out, const char *path,
                                    size_t most);
 /* Writes `path` by way of a temporary file beside it and a rename. */

@@ -1,7 +1,8 @@
 /* memory.h - every byte the program allocates, by account.
  *
- * The only caller of malloc and its kin. Each allocation names an account, so the memory
- * table of a report is measured and not computed. Blocks are aligned to 64 bytes.
+ * The only caller of malloc and its kin. Each allocation names an account, so the
+ * memory table of a report is measured and not computed. Blocks are aligned to 64
+ * bytes.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,12 +13,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FB_ACCOUNT_LIST(X)                                                                 \
-    X(weights, "model weights")                                                            \
-    X(kv, "keys and values")                                                               \
-    X(rule_state, "state that a rule keeps per entry")                                     \
-    X(signals, "attention signals and scores")                                             \
-    X(scratch, "temporary tensors")                                                        \
+#define FB_ACCOUNT_LIST(X)                                                             \
+    X(weights, "model weights")                                                        \
+    X(kv, "keys and values")                                                           \
+    X(rule_state, "state that a rule keeps per entry")                                 \
+    X(signals, "attention signals and scores")                                         \
+    X(scratch, "temporary tensors")                                                    \
     X(other, "everything else")
 
 typedef enum fb_account {
@@ -30,8 +31,8 @@ typedef enum fb_account {
 /* NULL when there is no memory (or the test below says so). `size` 0 gives a block. */
 void *fb_alloc(fb_account account, size_t size);
 void *fb_zalloc(fb_account account, size_t size);
-/* Contents up to the smaller size are kept; on failure the old block stays. NULL `old` is
- * fb_alloc. The account is that of the old block. */
+/* Contents up to the smaller size are kept; on failure the old block stays. NULL `old`
+ * is fb_alloc. The account is that of the old block. */
 void *fb_realloc(fb_account account, void *old, size_t size);
 void fb_free(void *block); /* takes NULL */
 char *fb_strdup(const char *text);

@@ -1,9 +1,9 @@
 /* random.h - numbers that can be made in any order: Philox4x64-10.
  *
- * Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", SC11. The number for
- * (seed, stream, layer, head, position, event) is a function of them alone, so it does not
- * depend on threads, order, or what else runs. xoshiro256** for tasks and statistics is
- * declared in <flexbudget/task.h>.
+ * Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", SC11. The number
+ * for (seed, stream, layer, head, position, event) is a function of them alone, so it
+ * does not depend on threads, order, or what else runs. xoshiro256** for tasks and
+ * statistics is declared in <flexbudget/task.h>.
  *
  * SPDX-License-Identifier: MIT
  */

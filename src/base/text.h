@@ -1,6 +1,7 @@
 /* text.h - a growing string with a largest size, and small helpers on strings.
  *
- * Sticky: after the first failure nothing more is added; ask once with fb_text_status().
+ * Sticky: after the first failure nothing more is added; ask once with
+ * fb_text_status().
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,8 +19,9 @@ typedef struct fb_text {
     bool failed;
 } fb_text;
 
-void fb_text_init(fb_text *text, size_t most); /* most: largest number of bytes; 0: 1 GiB */
-void fb_text_clear(fb_text *text);             /* frees; ready for use again */
+void fb_text_init(fb_text *text,
+                  size_t most);    /* most: largest number of bytes; 0: 1 GiB */
+void fb_text_clear(fb_text *text); /* frees; ready for use again */
 void fb_text_add(fb_text *text, const char *bytes, size_t n);
 void fb_text_puts(fb_text *text, const char *string);
 void fb_text_printf(fb_text *text, const char *format, ...)
@@ -27,7 +29,8 @@ void fb_text_printf(fb_text *text, const char *format, ...)
 const char *fb_text_string(const fb_text *text); /* lent; "" when empty */
 FB_MUST_USE fb_status fb_text_status(const fb_text *text);
 
-/* Distance of two words (insert, delete, replace, swap of neighbours): for "did you mean".
+/* Distance of two words (insert, delete, replace, swap of neighbours): for "did you
+ * mean".
  */
 int fb_word_distance(const char *a, const char *b);
 /* The nearest of `n` words if it is near enough to be meant, else NULL. */

@@ -1,7 +1,7 @@
 /* threads.h - a small pool of threads that share loops.
  *
- * A loop over n items is cut into one contiguous range per thread, always the same way, so
- * nothing depends on who is faster. A waiting thread spins briefly, then sleeps.
+ * A loop over n items is cut into one contiguous range per thread, always the same way,
+ * so nothing depends on who is faster. A waiting thread spins briefly, then sleeps.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,7 +13,8 @@
 
 typedef struct fb_threads fb_threads;
 
-/* A pool of `n` threads, the caller included; 0: as many CPUs as affinity and cgroup allow.
+/* A pool of `n` threads, the caller included; 0: as many CPUs as affinity and cgroup
+ * allow.
  */
 FB_MUST_USE fb_status fb_threads_new(fb_threads **out, int n);
 void fb_threads_free(fb_threads *threads); /* takes NULL */
@@ -22,8 +23,8 @@ int fb_threads_available(void); /* what affinity and cgroup allow, at least 1 */
 
 typedef void fb_loop(void *context, int64_t begin, int64_t end, int thread);
 
-/* Runs `body` over [0, n) in ranges; returns when all are done. Called from one thread at a
- * time, not from inside a body. Small n runs on the caller alone. */
+/* Runs `body` over [0, n) in ranges; returns when all are done. Called from one thread
+ * at a time, not from inside a body. Small n runs on the caller alone. */
 void fb_parallel(fb_threads *threads, int64_t n, fb_loop *body, void *context);
 
 #endif

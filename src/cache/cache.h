@@ -1,9 +1,9 @@
 /* cache.h - the budget, and the only owner of KV memory.
  *
- * A cache has one slot per (layer, kv head), slot = layer * kv_heads + g, each with its own
- * number of entries. Its bytes are computed first, taken once, and cannot grow: a request
- * for more than the budget is FB_BUDGET and nothing changes. Which token an entry holds is
- * remembered as its position; positions ascend within a slot.
+ * A cache has one slot per (layer, kv head), slot = layer * kv_heads + g, each with its
+ * own number of entries. Its bytes are computed first, taken once, and cannot grow: a
+ * request for more than the budget is FB_BUDGET and nothing changes. Which token an
+ * entry holds is remembered as its position; positions ascend within a slot.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -26,8 +26,8 @@ typedef struct fb_kept {
 typedef struct fb_cache fb_cache;
 
 /* A cache for every one of `tokens` tokens in every slot, empty. */
-FB_MUST_USE fb_status fb_cache_new(fb_cache **out, fb_ops *ops, const fb_cache_shape *shape,
-                                   int64_t tokens);
+FB_MUST_USE fb_status fb_cache_new(fb_cache **out, fb_ops *ops,
+                                   const fb_cache_shape *shape, int64_t tokens);
 /* A cache that holds exactly the entries `kept` of `full`, moved into memory of exactly
  * their bytes. FB_BUDGET if they are more than `budget_entries` together, or a slot has
  * none. */
@@ -41,8 +41,8 @@ int64_t fb_cache_total(const fb_cache *cache);
 size_t fb_cache_bytes(const fb_cache *cache);
 int64_t fb_cache_tokens(const fb_cache *cache); /* capacity of a slot of a new cache */
 
-/* Writes t tokens' keys and values of x [t, (H + 2G)*d] behind the entries of `layer`. All
- * kv heads grow alike; FB_BUDGET when they do not fit. */
+/* Writes t tokens' keys and values of x [t, (H + 2G)*d] behind the entries of `layer`.
+ * All kv heads grow alike; FB_BUDGET when they do not fit. */
 FB_MUST_USE fb_status fb_cache_append(fb_cache *cache, fb_ops *ops, int64_t layer,
                                       fb_tensor x, int64_t heads);
 /* Forgets the entries of every slot from `tokens` on. */
@@ -51,7 +51,8 @@ void fb_cache_cut(fb_cache *cache, int64_t tokens);
 /* What attention reads: a part of all entries of a slot. `hidden` may be NULL. */
 fb_part fb_cache_part(const fb_cache *cache, int64_t layer, int64_t kv_head,
                       const uint8_t *hidden);
-fb_tensor fb_cache_keys(const fb_cache *cache, fb_ops *ops, int64_t layer); /* [G, m, d] */
+fb_tensor fb_cache_keys(const fb_cache *cache, fb_ops *ops,
+                        int64_t layer); /* [G, m, d] */
 fb_tensor fb_cache_values(const fb_cache *cache, fb_ops *ops,
                           int64_t layer); /* [G, m, d] */
 
@@ -80,9 +81,10 @@ typedef struct fb_budget {
 
 typedef enum fb_rounding { FB_ROUND_EXACT, FB_ROUND_KVPRESS } fb_rounding;
 
-/* Entries per head that `budget` allows for a context of `tokens`: max(1, floor(n * keep))
- * for a ratio (exact), min(n, tokens), floor(bytes / (L * G * bytes of an entry)); at most
- * n. With FB_ROUND_KVPRESS a ratio gives max(1, int(n * (1 - (1 - keep)))) in doubles. */
+/* Entries per head that `budget` allows for a context of `tokens`: max(1, floor(n *
+ * keep)) for a ratio (exact), min(n, tokens), floor(bytes / (L * G * bytes of an
+ * entry)); at most n. With FB_ROUND_KVPRESS a ratio gives max(1, int(n * (1 - (1 -
+ * keep)))) in doubles. */
 int64_t fb_budget_entries(const fb_budget *budget, const fb_cache_shape *shape,
                           int64_t tokens, fb_rounding rounding);
 /* "10%", "12.5 %", "256t", "256 tokens", "64MiB", "64MB": FB_USAGE with the forms. */

@@ -1,14 +1,15 @@
-/* engine.h - reads a context once, scores it for every rule, answers for many variants at
- * once.
+/* engine.h - reads a context once, scores it for every rule, answers for many variants
+ * at once.
  *
- *   fb_read        context -> full cache, scores of all rules          once per document
- *   fb_foresee     question + reference on the full cache -> oracle     once per probe
- *   fb_evict       rule + budget -> the entries that stay, in an arena of exactly their
- * bytes fb_answer      question + reference, then a free answer, for a group of variants in
- * one batch
+ *   fb_read        context -> full cache, scores of all rules          once per
+ * document fb_foresee     question + reference on the full cache -> oracle     once per
+ * probe fb_evict       rule + budget -> the entries that stay, in an arena of exactly
+ * their bytes fb_answer      question + reference, then a free answer, for a group of
+ * variants in one batch
  *
- * The same operator calls are made for every rule; the trace hash of each part proves it.
- * Positions are the original ones: an entry keeps its rotation, new tokens go on at n.
+ * The same operator calls are made for every rule; the trace hash of each part proves
+ * it. Positions are the original ones: an entry keeps its rotation, new tokens go on at
+ * n.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,11 +25,13 @@ typedef struct fb_engine fb_engine;
 
 typedef struct fb_engine_options {
     int64_t chunk; /* rows handled at a time while reading; changes no bit. 0: 256 */
-    double scale;  /* of attention; 0: the model's own. For negative tests of the trace */
+    double
+        scale; /* of attention; 0: the model's own. For negative tests of the trace */
 } fb_engine_options;
 
 /* `ops` and `model` are lent for the life of the engine. */
-FB_MUST_USE fb_status fb_engine_open(fb_engine **out, fb_ops *ops, const fb_model *model,
+FB_MUST_USE fb_status fb_engine_open(fb_engine **out, fb_ops *ops,
+                                     const fb_model *model,
                                      const fb_engine_options *options);
 void fb_engine_close(fb_engine *engine); /* takes NULL */
 
@@ -43,8 +46,9 @@ typedef struct fb_seeded_rule {
 
 typedef struct fb_reading fb_reading;
 
-/* Reads `ids` with a full cache and scores every layer for every rule (the ones that read
- * the future are scored by fb_foresee). `stream` names the document to the random numbers.
+/* Reads `ids` with a full cache and scores every layer for every rule (the ones that
+ * read the future are scored by fb_foresee). `stream` names the document to the random
+ * numbers.
  */
 FB_MUST_USE fb_status fb_read(fb_reading **out, fb_engine *engine, const int32_t *ids,
                               int64_t n, const fb_seeded_rule *rules, int n_rules,
@@ -53,11 +57,14 @@ void fb_reading_free(fb_reading *reading); /* takes NULL */
 
 const fb_cache *fb_reading_cache(const fb_reading *reading);
 int64_t fb_reading_tokens(const fb_reading *reading);
-/* What this rule's cells pay for the context: the plain pass, its signals, its scores. */
+/* What this rule's cells pay for the context: the plain pass, its signals, its scores.
+ */
 const fb_ledger *fb_reading_ledger(const fb_reading *reading, int rule);
-const char *fb_reading_trace(const fb_reading *reading);        /* hex; lent */
-const char *fb_reading_cache_sha256(const fb_reading *reading); /* of K and V; hex; lent */
-/* Scores of a rule and layer [kv_heads, n - unscored]; FB_NONE if it has none. For tests.
+const char *fb_reading_trace(const fb_reading *reading); /* hex; lent */
+const char *
+fb_reading_cache_sha256(const fb_reading *reading); /* of K and V; hex; lent */
+/* Scores of a rule and layer [kv_heads, n - unscored]; FB_NONE if it has none. For
+ * tests.
  */
 fb_tensor fb_reading_score(const fb_reading *reading, int rule, int64_t layer);
 
@@ -68,38 +75,45 @@ typedef struct fb_question {
     int64_t n_prompt, n_answer; /* both at least 1 */
 } fb_question;
 
-/* The teacher-forced pass of the question on the full cache: sets the scores of the rules
- * that read the future, for this question (replacing those of the last). */
+/* The teacher-forced pass of the question on the full cache: sets the scores of the
+ * rules that read the future, for this question (replacing those of the last). */
 FB_MUST_USE fb_status fb_foresee(fb_reading *reading, const fb_question *question);
 
 /* --- evicting
- * ----------------------------------------------------------------------------------- */
+ * -----------------------------------------------------------------------------------
+ */
 
 /* A rule at a budget: what it kept, and the cache that holds just that. */
 typedef struct fb_variant fb_variant;
 
 FB_MUST_USE fb_status fb_evict(fb_variant **out, fb_reading *reading, int rule,
-                               const fb_protect *protect, int64_t protect_last, int64_t k);
-/* The same selection read through a mask on the full cache: gives the same bits. For tests.
+                               const fb_protect *protect, int64_t protect_last,
+                               int64_t k);
+/* The same selection read through a mask on the full cache: gives the same bits. For
+ * tests.
  */
 FB_MUST_USE fb_status fb_evict_masked(fb_variant **out, fb_reading *reading, int rule,
                                       const fb_protect *protect, int64_t protect_last,
                                       int64_t k);
 /* All entries stay: the row `full`. Uses the reading's own cache. */
 FB_MUST_USE fb_status fb_keep_all(fb_variant **out, fb_reading *reading);
-void fb_variant_free(fb_variant *variant);                           /* takes NULL */
-const fb_selection *fb_variant_selection(const fb_variant *variant); /* NULL: all kept */
-size_t fb_variant_bytes(const fb_variant *variant);                  /* of its arena */
-const fb_ledger *fb_variant_ledger(const fb_variant *variant); /* selecting and moving */
+void fb_variant_free(fb_variant *variant); /* takes NULL */
+const fb_selection *
+fb_variant_selection(const fb_variant *variant);    /* NULL: all kept */
+size_t fb_variant_bytes(const fb_variant *variant); /* of its arena */
+const fb_ledger *
+fb_variant_ledger(const fb_variant *variant); /* selecting and moving */
 
 /* --- answering
- * ------------------------------------------------------------------------------------- */
+ * -------------------------------------------------------------------------------------
+ */
 
 typedef struct fb_answer_options {
     bool generate; /* decode freely where the arg max is not the reference throughout */
     int64_t max_tokens; /* of a free answer */
     const bool *always; /* NULL, or per variant: decode freely in any case */
-    /* Ends a free answer early; NULL: only end tokens do. Called with the ids so far. */
+    /* Ends a free answer early; NULL: only end tokens do. Called with the ids so far.
+     */
     bool (*is_done)(void *self, const int32_t *ids, int64_t n);
     void *self;
 } fb_answer_options;
@@ -126,12 +140,14 @@ typedef struct fb_answer {
     char trace_answer[65], trace_decode[65]; /* decode: "" if it did not decode */
 } fb_answer;
 
-/* Answers `question` for all variants of one reading as one batch. `out` [n_variants]. */
+/* Answers `question` for all variants of one reading as one batch. `out` [n_variants].
+ */
 FB_MUST_USE fb_status fb_answer_group(fb_reading *reading, fb_variant *const *variants,
                                       int n_variants, const fb_question *question,
                                       const fb_answer_options *options, fb_answer *out);
 void fb_answer_clear(fb_answer *answer);
-/* Bytes that one more variant adds to a group besides its arena: for groups that fit. */
+/* Bytes that one more variant adds to a group besides its arena: for groups that fit.
+ */
 size_t fb_answer_bytes(const fb_reading *reading, const fb_question *question,
                        const fb_answer_options *options);
 

@@ -1,8 +1,9 @@
-/* model.h - a model file becomes weights in the operator table, a tokenizer and a template.
+/* model.h - a model file becomes weights in the operator table, a tokenizer and a
+ * template.
  *
- * Promises: every field of a file is checked before it is used; what is not understood is
- * refused by name. Files are hostile until checked. Nothing is computed here: the decoder
- * is src/engine. Must never: know rules, caches, tasks.
+ * Promises: every field of a file is checked before it is used; what is not understood
+ * is refused by name. Files are hostile until checked. Nothing is computed here: the
+ * decoder is src/engine. Must never: know rules, caches, tasks.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,13 +25,14 @@ typedef struct fb_model_facts {
     int64_t layers, heads, kv_heads, head_dim, width, ffn, vocabulary;
     int64_t context_length; /* trained */
     double rope_theta, rms_eps;
-    char sha256[FB_HASH_HEX];           /* of the file */
-    char tokenizer_sha256[FB_HASH_HEX]; /* of vocabulary, merges, types, pre-tokenizer */
+    char sha256[FB_HASH_HEX]; /* of the file */
+    char
+        tokenizer_sha256[FB_HASH_HEX]; /* of vocabulary, merges, types, pre-tokenizer */
     size_t file_bytes;
 } fb_model_facts;
 
-/* Weights of a layer. Rows of q and k are in half-split rotary order (pair i of a head is
- * columns i and i + d/2), whatever the file's order. */
+/* Weights of a layer. Rows of q and k are in half-split rotary order (pair i of a head
+ * is columns i and i + d/2), whatever the file's order. */
 typedef struct fb_layer {
     fb_tensor attention_norm; /* [width] */
     fb_tensor qkv;            /* weight [(H + 2G)*d, width]: q | k | v */
@@ -54,9 +56,10 @@ fb_tensor fb_model_embedding(const fb_model *model); /* weight [vocabulary, widt
 fb_tensor fb_model_norm(const fb_model *model);      /* [width] */
 fb_tensor fb_model_head(const fb_model *model);      /* weight [vocabulary, width] */
 
-/* Cosine and sine of positions [first, first + n): two tensors [n, d/2] in the open scope.
- * inv = 1.0f / (float)pow(theta, 2i/d), angle = (float)pos * inv in f32; sine and cosine of
- * that angle in double, rounded: as the reference computes it (own pow, sin, cos). */
+/* Cosine and sine of positions [first, first + n): two tensors [n, d/2] in the open
+ * scope. inv = 1.0f / (float)pow(theta, 2i/d), angle = (float)pos * inv in f32; sine
+ * and cosine of that angle in double, rounded: as the reference computes it (own pow,
+ * sin, cos). */
 FB_MUST_USE fb_status fb_model_rope(const fb_model *model, fb_ops *ops,
                                     const int64_t *position, int64_t n,
                                     fb_tensor *cosine_out, fb_tensor *sine_out);

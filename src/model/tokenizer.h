@@ -12,8 +12,9 @@
 
 typedef struct fb_tokenizer fb_tokenizer;
 
-/* A stretch of text. Special tokens are recognised only inside stretches that say so (the
- * template's), never in a user's data; ordinary text is tokenised across the seams. */
+/* A stretch of text. Special tokens are recognised only inside stretches that say so
+ * (the template's), never in a user's data; ordinary text is tokenised across the
+ * seams. */
 typedef struct fb_piece {
     const char *bytes;
     size_t n;
@@ -28,20 +29,24 @@ typedef struct fb_ids {
 void fb_ids_clear(fb_ids *ids);
 FB_MUST_USE fb_status fb_ids_add(fb_ids *ids, int32_t id);
 
-/* Appends the ids of the pieces to `out`. No BOS is added. Input that is not UTF-8 is taken
- * byte by byte where the vocabulary has bytes. Bytes without a token give nothing. */
+/* Appends the ids of the pieces to `out`. No BOS is added. Input that is not UTF-8 is
+ * taken byte by byte where the vocabulary has bytes. Bytes without a token give
+ * nothing. */
 FB_MUST_USE fb_status fb_tokenizer_encode(const fb_tokenizer *tokenizer,
                                           const fb_piece *pieces, int n_pieces,
                                           fb_ids *out);
 /* The bytes of the ids, to a fresh block with a zero behind them; free with fb_free.
  * Special tokens give their text, or nothing if `skip_special`. */
-FB_MUST_USE fb_status fb_tokenizer_decode(const fb_tokenizer *tokenizer, const int32_t *ids,
-                                          int64_t n, bool skip_special, char **out,
-                                          size_t *n_out);
+FB_MUST_USE fb_status fb_tokenizer_decode(const fb_tokenizer *tokenizer,
+                                          const int32_t *ids, int64_t n,
+                                          bool skip_special, char **out, size_t *n_out);
 
 int64_t fb_tokenizer_size(const fb_tokenizer *tokenizer);
-int32_t fb_tokenizer_bos(const fb_tokenizer *tokenizer); /* -1: none, or not to be added */
-bool fb_tokenizer_is_end(const fb_tokenizer *tokenizer, int32_t id); /* ends an answer */
-const char *fb_tokenizer_pre(const fb_tokenizer *tokenizer); /* name of the pre-tokenizer */
+int32_t
+fb_tokenizer_bos(const fb_tokenizer *tokenizer); /* -1: none, or not to be added */
+bool fb_tokenizer_is_end(const fb_tokenizer *tokenizer,
+                         int32_t id); /* ends an answer */
+const char *
+fb_tokenizer_pre(const fb_tokenizer *tokenizer); /* name of the pre-tokenizer */
 
 #endif

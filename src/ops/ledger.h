@@ -1,7 +1,7 @@
 /* ledger.h - every operator call, counted: calls, FLOPs, bytes, by phase and scope.
  *
- * A ledger belongs to one piece of work (a context pass, a rule's score, a cell). A cell's
- * ledger is the sum of what it would have cost alone.
+ * A ledger belongs to one piece of work (a context pass, a rule's score, a cell). A
+ * cell's ledger is the sum of what it would have cost alone.
  *
  * SPDX-License-Identifier: MIT
  */

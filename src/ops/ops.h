@@ -1,10 +1,11 @@
-/* ops.h - the operator table as the engine sees it: what op.h has, and what a model needs.
+/* ops.h - the operator table as the engine sees it: what op.h has, and what a model
+ * needs.
  *
- * Promises: every call is checked (shapes), charged (ledger), traced (hash) and then handed
- * to one kernel of the backend; nothing above this folder sees the memory of a tensor.
- * Native results are the same bits for any batch, thread count and CPU:
- *   - every element of a matrix product is one chain of fused multiply-adds in ascending k
- *     that starts at +0, and `acc + 0.0f` is stored;
+ * Promises: every call is checked (shapes), charged (ledger), traced (hash) and then
+ * handed to one kernel of the backend; nothing above this folder sees the memory of a
+ * tensor. Native results are the same bits for any batch, thread count and CPU:
+ *   - every element of a matrix product is one chain of fused multiply-adds in
+ * ascending k that starts at +0, and `acc + 0.0f` is stored;
  *   - reductions have 16 fixed lanes and a fixed tree, unless a chain is stated;
  *   - elementary functions are our own.
  * Must never: know models, rules, caches, budgets; print; use libm, BLAS, OpenMP.
@@ -22,13 +23,15 @@
 
 #include <flexbudget/op.h>
 
-/* --- context -----------------------------------------------------------------------------
+/* --- context
+ * -----------------------------------------------------------------------------
  */
 
 typedef struct fb_ops_options {
     const char *device; /* NULL or "cpu": the native backend */
-    const char *isa;    /* NULL: the best this CPU has; "plain", "avx2", "avx512", "neon" */
-    int threads;        /* 0: what affinity and cgroup allow */
+    const char
+        *isa;    /* NULL: the best this CPU has; "plain", "avx2", "avx512", "neon" */
+    int threads; /* 0: what affinity and cgroup allow */
 } fb_ops_options;
 
 FB_MUST_USE fb_status fb_ops_open(fb_ops **out, const fb_ops_options *options);
@@ -55,7 +58,8 @@ fb_tensor fb_new(fb_ops *ops, fb_account account, fb_dtype dtype, int n_dims,
                  const int64_t *shape);
 void fb_release(fb_ops *ops, fb_tensor a); /* persistent tensors only; takes FB_NONE */
 
-/* Copies all elements to host memory of exactly `bytes`. Returns the context's status. */
+/* Copies all elements to host memory of exactly `bytes`. Returns the context's status.
+ */
 FB_MUST_USE fb_status fb_to_host(fb_ops *ops, fb_tensor a, void *out, size_t bytes);
 
 /* --- ledger and trace
@@ -65,7 +69,8 @@ FB_MUST_USE fb_status fb_to_host(fb_ops *ops, fb_tensor a, void *out, size_t byt
  * members of a batch share evenly, and its own part of attention. n = 0: to nobody. The
  * array is lent until the next call of this function. */
 void fb_ops_charge(fb_ops *ops, fb_ledger *const *ledgers, int n);
-/* Sets phase and scope of what follows; returns nothing, nests by saving fb_ops_place. */
+/* Sets phase and scope of what follows; returns nothing, nests by saving fb_ops_place.
+ */
 typedef struct fb_place {
     fb_phase phase;
     fb_scope scope;
@@ -73,19 +78,21 @@ typedef struct fb_place {
 fb_place fb_ops_place(const fb_ops *ops);
 void fb_ops_move(fb_ops *ops, fb_place place);
 
-/* The trace of scopes model and attention since `begin`: operator, attributes, shapes. The
- * first dimension of activations is divided by `group` (sequences in the batch), the
- * entries of a cache are written `m`: so batches, ragged counts and answer lengths do not
- * enter. */
+/* The trace of scopes model and attention since `begin`: operator, attributes, shapes.
+ * The first dimension of activations is divided by `group` (sequences in the batch),
+ * the entries of a cache are written `m`: so batches, ragged counts and answer lengths
+ * do not enter. */
 void fb_trace_begin(fb_ops *ops, int64_t group);
-void fb_trace_end(fb_ops *ops, char hex[65]); /* SHA-256 of the trace; "" if none began */
+void fb_trace_end(fb_ops *ops,
+                  char hex[65]); /* SHA-256 of the trace; "" if none began */
 
 /* --- model
- * ----------------------------------------------------------------------------------- */
+ * -----------------------------------------------------------------------------------
+ */
 
-/* A weight [rows, columns] of which `unpack` writes rows [begin, end) as f32, row-major, to
- * `out`. Called at load from several threads at once, for every row once. The result is for
- * fb_linear and fb_embedding only. Persistent; account weights. */
+/* A weight [rows, columns] of which `unpack` writes rows [begin, end) as f32,
+ * row-major, to `out`. Called at load from several threads at once, for every row once.
+ * The result is for fb_linear and fb_embedding only. Persistent; account weights. */
 typedef fb_status fb_unpack(void *context, int64_t begin, int64_t end, float *out);
 fb_tensor fb_weight(fb_ops *ops, int64_t rows, int64_t columns, fb_unpack *unpack,
                     void *context);
@@ -100,34 +107,39 @@ fb_tensor fb_rms_norm(fb_ops *ops, fb_tensor x, fb_tensor weight, double eps);
 void fb_add_(fb_ops *ops, fb_tensor a, fb_tensor b);
 /* x [R, 2F]: silu(x[:, :F]) * x[:, F:], [R, F]. */
 fb_tensor fb_swiglu(fb_ops *ops, fb_tensor x);
-/* Rotates, in place, the first `n_heads` heads of x [R, W]: head h is columns h*d .. h*d+d,
- * pair i is columns (i, i + d/2) of it; cosine, sine [R, d/2], one row per row of x. */
+/* Rotates, in place, the first `n_heads` heads of x [R, W]: head h is columns h*d ..
+ * h*d+d, pair i is columns (i, i + d/2) of it; cosine, sine [R, d/2], one row per row
+ * of x. */
 void fb_rotary(fb_ops *ops, fb_tensor x, int64_t n_heads, int64_t head_dim,
                fb_tensor cosine, fb_tensor sine);
 
 /* --- keys and values
- * --------------------------------------------------------------------------- An fb_kv is a
- * number of *slots*, one allocation of exactly  sum(capacity) * 2 * head_dim * 4 bytes. A
- * slot holds the entries of one kv head of one layer (of one sequence). Only src/cache
- * makes one. */
+ * --------------------------------------------------------------------------- An fb_kv
+ * is a number of *slots*, one allocation of exactly  sum(capacity) * 2 * head_dim * 4
+ * bytes. A slot holds the entries of one kv head of one layer (of one sequence). Only
+ * src/cache makes one. */
 
 typedef struct fb_kv fb_kv;
 
 FB_MUST_USE fb_status fb_kv_new(fb_kv **out, fb_ops *ops, fb_account account,
-                                int64_t head_dim, int64_t n_slots, const int64_t *capacity);
+                                int64_t head_dim, int64_t n_slots,
+                                const int64_t *capacity);
 void fb_kv_free(fb_kv *kv); /* takes NULL; checked builds poison the memory */
 size_t fb_kv_bytes(const fb_kv *kv);
 int64_t fb_kv_capacity(const fb_kv *kv, int64_t slot);
 
-/* Writes the keys and values of x [V*t, (H + 2G)*d] (q | k | v): token i of sequence v, kv
- * head g goes to entry at[v] + i of slot slot[v*G + g] of kv. */
-void fb_kv_write(fb_ops *ops, fb_kv *kv, fb_tensor x, int64_t n_sequences, int64_t heads,
-                 int64_t kv_heads, const int64_t *slot, const int64_t *at);
-/* Entry j of dst slot becomes entry index[j] of src slot, j < n = capacity of the dst slot.
+/* Writes the keys and values of x [V*t, (H + 2G)*d] (q | k | v): token i of sequence v,
+ * kv head g goes to entry at[v] + i of slot slot[v*G + g] of kv. */
+void fb_kv_write(fb_ops *ops, fb_kv *kv, fb_tensor x, int64_t n_sequences,
+                 int64_t heads, int64_t kv_heads, const int64_t *slot,
+                 const int64_t *at);
+/* Entry j of dst slot becomes entry index[j] of src slot, j < n = capacity of the dst
+ * slot.
  */
 void fb_kv_copy(fb_ops *ops, fb_kv *dst, int64_t dst_slot, const fb_kv *src,
                 int64_t src_slot, const int32_t *index, int64_t n);
-/* Keys (or values) of the first m entries of slots [slot, slot + n_slots): [n_slots, m, d].
+/* Keys (or values) of the first m entries of slots [slot, slot + n_slots): [n_slots, m,
+ * d].
  */
 fb_tensor fb_kv_read(fb_ops *ops, const fb_kv *kv, bool values, int64_t slot,
                      int64_t n_slots, int64_t m);
@@ -135,17 +147,18 @@ fb_tensor fb_kv_read(fb_ops *ops, const fb_kv *kv, bool values, int64_t slot,
 /* --- attention
  * ------------------------------------------------------------------------------- */
 
-/* The first n entries of a slot; `hidden` (n bytes, or NULL): non-zero entries are masked,
- * which gives the very bits of a slot without them. */
+/* The first n entries of a slot; `hidden` (n bytes, or NULL): non-zero entries are
+ * masked, which gives the very bits of a slot without them. */
 typedef struct fb_part {
     const fb_kv *kv;
     int64_t slot, n;
     const uint8_t *hidden;
 } fb_part;
 
-/* What one kv head of one sequence attends to: context entries, then the tail, whose last t
- * entries are the queries' own tokens (query i sees the tail up to its own). With no tail
- * (n = 0 and kv NULL) the queries' own tokens are the last t of the context. */
+/* What one kv head of one sequence attends to: context entries, then the tail, whose
+ * last t entries are the queries' own tokens (query i sees the tail up to its own).
+ * With no tail (n = 0 and kv NULL) the queries' own tokens are the last t of the
+ * context. */
 typedef struct fb_segment {
     fb_part context, tail;
 } fb_segment;
@@ -155,29 +168,31 @@ typedef struct fb_attend {
     const fb_segment *segments; /* [V*G] */
     int64_t n_sequences, heads, kv_heads, head_dim;
     double scale;
-    /* Signals: reductions of A = P / l in the moment it exists. V = 1, no hidden entries.
-     * Only columns of the context part enter. FB_NONE: not wanted. */
-    fb_tensor sum;     /* [H, n]: sum[h, j] += sum_i A[h, i, j], a chain over queries in
-                          ascending order (f32 fma of P and 1/l), whatever the chunks */
-    fb_tensor rows;    /* [H, w, n]: A itself; query i of this call goes to row */
-    int64_t first_row; /* first_row + i, if that is >= 0; columns it does not see are 0 */
+    /* Signals: reductions of A = P / l in the moment it exists. V = 1, no hidden
+     * entries. Only columns of the context part enter. FB_NONE: not wanted. */
+    fb_tensor sum;  /* [H, n]: sum[h, j] += sum_i A[h, i, j], a chain over queries in
+                       ascending order (f32 fma of P and 1/l), whatever the chunks */
+    fb_tensor rows; /* [H, w, n]: A itself; query i of this call goes to row */
+    int64_t
+        first_row; /* first_row + i, if that is >= 0; columns it does not see are 0 */
 } fb_attend;
 
-/* S = q k^T * scale over what each query sees; P = exp(S - max); l = sum of P, a chain over
- * ascending entries; O = (P V) / l, chains over ascending entries. Query head h reads kv
- * head h / (H / G). Result [V*t, H*d]. */
+/* S = q k^T * scale over what each query sees; P = exp(S - max); l = sum of P, a chain
+ * over ascending entries; O = (P V) / l, chains over ascending entries. Query head h
+ * reads kv head h / (H / G). Result [V*t, H*d]. */
 fb_tensor fb_attention(fb_ops *ops, const fb_attend *call);
 
 /* --- measures
- * ------------------------------------------------------------------------------------- */
+ * -------------------------------------------------------------------------------------
+ */
 
 /* Index of the largest of each row of logits [R, N], lowest on ties, to `out` [R]. */
 FB_MUST_USE fb_status fb_argmax(fb_ops *ops, fb_tensor logits, int32_t *out);
 /* -log softmax(logits)[r, target[r]] in nats, in double, to `out` [R]. */
 FB_MUST_USE fb_status fb_nll(fb_ops *ops, fb_tensor logits, const int32_t *target,
                              double *out);
-/* KL(softmax(p) || softmax(q)) in nats, in double; row r of q [R, N] is compared with row
- * r % P of p [P, N]; to `out` [R]. Exactly 0 for equal rows. */
+/* KL(softmax(p) || softmax(q)) in nats, in double; row r of q [R, N] is compared with
+ * row r % P of p [P, N]; to `out` [R]. Exactly 0 for equal rows. */
 FB_MUST_USE fb_status fb_kl(fb_ops *ops, fb_tensor p, fb_tensor q, double *out);
 
 #endif

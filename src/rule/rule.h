@@ -1,8 +1,9 @@
 /* rule.h - rules by name, expressions of them, and their parameters.
  *
- * An expression is `name`, `name:key=value,...` or `wrapper(rule, ..., key=value)`. Parsed,
- * it is a tree of bound rules; printed again, it is canonical: parameters in declared
- * order, defaults written out. The canonical text is what is stored and hashed.
+ * An expression is `name`, `name:key=value,...` or `wrapper(rule, ..., key=value)`.
+ * Parsed, it is a tree of bound rules; printed again, it is canonical: parameters in
+ * declared order, defaults written out. The canonical text is what is stored and
+ * hashed.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -20,11 +21,13 @@ const fb_rule *fb_rule_find(const char *name); /* NULL if there is none */
 /* A rule with its parameters and its inner rules. */
 typedef struct fb_bound_rule fb_bound_rule;
 
-/* FB_USAGE: unknown name or key (with the nearest), value out of range (with the range),
- * wrong number of inner rules, a wrapper around an allocation, with the place in the text.
+/* FB_USAGE: unknown name or key (with the nearest), value out of range (with the
+ * range), wrong number of inner rules, a wrapper around an allocation, with the place
+ * in the text.
  */
 FB_MUST_USE fb_status fb_rule_parse(fb_bound_rule **out, const char *expression);
-/* For tests and loaded rules: binds a rule that is in no list, with default parameters. */
+/* For tests and loaded rules: binds a rule that is in no list, with default parameters.
+ */
 FB_MUST_USE fb_status fb_rule_bind(fb_bound_rule **out, const fb_rule *rule);
 void fb_bound_rule_free(fb_bound_rule *rule); /* takes NULL */
 
@@ -33,17 +36,20 @@ const char *fb_bound_rule_text(const fb_bound_rule *rule);   /* canonical; lent 
 const char *
 fb_bound_rule_family(const fb_bound_rule *rule); /* of the innermost, or mixed */
 const fb_choices *
-fb_bound_rule_choices(const fb_bound_rule *rule);            /* joined with inner ones */
-bool fb_bound_rule_is_random(const fb_bound_rule *rule);     /* reads FB_READS_RANDOM */
-bool fb_bound_rule_is_deployable(const fb_bound_rule *rule); /* does not read the future */
+fb_bound_rule_choices(const fb_bound_rule *rule);        /* joined with inner ones */
+bool fb_bound_rule_is_random(const fb_bound_rule *rule); /* reads FB_READS_RANDOM */
+bool fb_bound_rule_is_deployable(
+    const fb_bound_rule *rule); /* does not read the future */
 
 /* The score of one layer, smoothed, reduced to kv heads and wrapped, f32:
- * [kv_heads, m - unscored_last]. Failures are in the context of `ops`; a NaN is FB_DEFECT
- * that names rule, layer, head and position. FB_NONE for a rule that keeps all. */
+ * [kv_heads, m - unscored_last]. Failures are in the context of `ops`; a NaN is
+ * FB_DEFECT that names rule, layer, head and position. FB_NONE for a rule that keeps
+ * all. */
 fb_tensor fb_bound_rule_score(const fb_bound_rule *rule, fb_ops *ops,
                               const fb_signals *see);
 
-/* Shares a layer's budget by the allocation of the rule, or evenly: `k_out` [kv_heads]. */
+/* Shares a layer's budget by the allocation of the rule, or evenly: `k_out` [kv_heads].
+ */
 FB_MUST_USE fb_status fb_bound_rule_share(const fb_bound_rule *rule, fb_ops *ops,
                                           const fb_share_input *in, int64_t *k_out);
 

@@ -1,7 +1,7 @@
 /* select.h - scores and a budget become the set of entries that stay.
  *
- * protect, allocate, choose: always in this order, the same for every rule. Higher scores
- * first, equal scores by lower position. The total never exceeds the budget.
+ * protect, allocate, choose: always in this order, the same for every rule. Higher
+ * scores first, equal scores by lower position. The total never exceeds the budget.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -29,16 +29,17 @@ typedef struct fb_selection {
     int64_t budget_entries; /* layers * kv_heads * k: never exceeded */
     int64_t n_protected;    /* per head, before it had to shrink */
     int64_t free_choices;   /* entries that the rule itself could choose, all slots */
-    bool fallback;          /* fewer tokens than the rule needs: sinks + recents instead */
-    bool shrunk;            /* some head may keep fewer entries than are protected */
+    bool fallback; /* fewer tokens than the rule needs: sinks + recents instead */
+    bool shrunk;   /* some head may keep fewer entries than are protected */
 } fb_selection;
 
 typedef struct fb_selector {
     const fb_bound_rule *rule;
     fb_protect protect;
     int64_t layers, kv_heads;
-    int64_t n;            /* tokens = entries per slot before eviction */
-    int64_t protect_last; /* tokens of a question that stay whatever the rule (`aware`) */
+    int64_t n; /* tokens = entries per slot before eviction */
+    int64_t
+        protect_last; /* tokens of a question that stay whatever the rule (`aware`) */
     const fb_tensor
         *scores; /* [layers] of [kv_heads, n - unscored_last]; NULL: keeps all */
 } fb_selector;
@@ -47,7 +48,8 @@ FB_MUST_USE fb_status fb_select(fb_selection *out, fb_ops *ops, const fb_selecto
                                 int64_t k);
 void fb_selection_clear(fb_selection *selection);
 
-/* True for a rule that cannot score so few tokens (rules.md 1.9): it needs no scores. */
+/* True for a rule that cannot score so few tokens (rules.md 1.9): it needs no scores.
+ */
 bool fb_select_falls_back(const fb_bound_rule *rule, int64_t n);
 
 #endif

@@ -1,11 +1,12 @@
 /* stats.h - paired tests, intervals, corrections: pure functions on arrays.
  *
- * Unit of analysis: a document. Differences are paired by sample. Random draws are those of
- * <flexbudget/task.h> (xoshiro256**), one call per replicate and document, in order, so
- * that a result repeats to the last digit. Formulas: each with its source at its place.
+ * Unit of analysis: a document. Differences are paired by sample. Random draws are
+ * those of <flexbudget/task.h> (xoshiro256**), one call per replicate and document, in
+ * order, so that a result repeats to the last digit. Formulas: each with its source at
+ * its place.
  *
- * Must never: read files, know rules or tasks. Uses libm: results are stored by nobody as
- * bits.
+ * Must never: read files, know rules or tasks. Uses libm: results are stored by nobody
+ * as bits.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -26,15 +27,17 @@ double fb_sd_of(const double *x, int n); /* divisor n - 1; 0 for n = 1 */
 double fb_quantile(const double *sorted, int n, double p);
 
 /* Percentile bootstrap of the mean over documents: x [n], group[i] in [0, n_groups) the
- * document of x[i] (NULL: each its own). The pooled mean of the drawn documents' values. */
-FB_MUST_USE fb_status fb_bootstrap_mean(fb_interval *out, const double *x, const int *group,
-                                        int n, int n_groups, double confidence,
-                                        int replicates, uint64_t seed);
+ * document of x[i] (NULL: each its own). The pooled mean of the drawn documents'
+ * values. */
+FB_MUST_USE fb_status fb_bootstrap_mean(fb_interval *out, const double *x,
+                                        const int *group, int n, int n_groups,
+                                        double confidence, int replicates,
+                                        uint64_t seed);
 
-/* Two-sided sign-flip test of mean d = 0, whole documents flipped together: exact for at
- * most 20 documents, else `draws` random patterns and (hits + 1) / (draws + 1). */
-FB_MUST_USE fb_status fb_sign_flip(double *p_out, const double *d, const int *group, int n,
-                                   int n_groups, int draws, uint64_t seed);
+/* Two-sided sign-flip test of mean d = 0, whole documents flipped together: exact for
+ * at most 20 documents, else `draws` random patterns and (hits + 1) / (draws + 1). */
+FB_MUST_USE fb_status fb_sign_flip(double *p_out, const double *d, const int *group,
+                                   int n, int n_groups, int draws, uint64_t seed);
 
 /* Holm 1979: p [n] to adjusted p [n], in the order given. */
 void fb_holm(const double *p, int n, double *out);
@@ -43,9 +46,9 @@ void fb_holm(const double *p, int n, double *out);
  * two-sided `alpha`: noncentral t, with the s.d. of the differences. */
 double fb_smallest_effect(double sd, int n, double alpha, double power);
 
-/* Letters: groups[i] gets the letters of rule i, such that two rules share one if and only
- * if `differs` [n * n] is false for them (insert-and-absorb, Piepho 2004). `order`: best
- * first. */
+/* Letters: groups[i] gets the letters of rule i, such that two rules share one if and
+ * only if `differs` [n * n] is false for them (insert-and-absorb, Piepho 2004).
+ * `order`: best first. */
 FB_MUST_USE fb_status fb_letters(const bool *differs, const int *order, int n,
                                  char (*letters)[32]);
 

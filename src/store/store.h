@@ -1,11 +1,12 @@
 /* store.h - results in SQLite: written cell by cell, read as plain arrays.
  *
- * One file may hold several experiments. A finished cell is one transaction with all its
- * children, committed at once, so a killed run loses open cells only. Tables are those of
- * schema.sql (user_version 1); the view `tidy` is the documented surface for SQL.
+ * One file may hold several experiments. A finished cell is one transaction with all
+ * its children, committed at once, so a killed run loses open cells only. Tables are
+ * those of schema.sql (user_version 1); the view `tidy` is the documented surface for
+ * SQL.
  *
- * Must never: compute a statistic, know the engine. Depends on base alone: the digest of a
- * cell is computed by the caller (src/engine/digest.h) and handed in.
+ * Must never: compute a statistic, know the engine. Depends on base alone: the digest
+ * of a cell is computed by the caller (src/engine/digest.h) and handed in.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,8 +19,8 @@
 
 typedef struct fb_store fb_store;
 
-/* Opens for writing, creating the file and schema where missing; FB_FORMAT if the file is
- * something else, FB_UNSUPPORTED for a newer schema. */
+/* Opens for writing, creating the file and schema where missing; FB_FORMAT if the file
+ * is something else, FB_UNSUPPORTED for a newer schema. */
 FB_MUST_USE fb_status fb_store_open(fb_store **out, const char *path);
 /* Opens read-only; FB_NOT_FOUND if it is not there. */
 FB_MUST_USE fb_status fb_store_open_read(fb_store **out, const char *path);
@@ -29,7 +30,8 @@ void fb_store_close(fb_store *store); /* takes NULL */
  * ------- */
 
 typedef struct fb_store_experiment {
-    const char *name, *question, *spec, *spec_sha256, *class_name, *class_reasons, *program;
+    const char *name, *question, *spec, *spec_sha256, *class_name, *class_reasons,
+        *program;
     const char *baseline;
 } fb_store_experiment;
 
@@ -42,7 +44,8 @@ typedef struct fb_store_model {
 typedef struct fb_store_task {
     const char *name;
     int64_t version;
-    const char *params, *metric, *unit, *data_sha256; /* params: JSON; data: NULL if none */
+    const char *params, *metric, *unit,
+        *data_sha256; /* params: JSON; data: NULL if none */
     bool lower_is_better;
     double margin; /* smallest difference that matters, in the unit */
 } fb_store_task;
@@ -84,8 +87,8 @@ FB_MUST_USE fb_status fb_store_put_rule(fb_store *store, const fb_store_rule *ro
                                         int64_t *id_out);
 FB_MUST_USE fb_status fb_store_put_budget(fb_store *store, const fb_store_budget *row,
                                           int64_t *id_out);
-FB_MUST_USE fb_status fb_store_put_note(fb_store *store, int64_t experiment, int64_t cell,
-                                        const char *level,
+FB_MUST_USE fb_status fb_store_put_note(fb_store *store, int64_t experiment,
+                                        int64_t cell, const char *level,
                                         const char *text); /* cell 0: none */
 
 typedef struct fb_store_score {
@@ -125,7 +128,8 @@ typedef struct fb_store_cell {
     const char *answer;        /* text; NULL under --no-prompts */
     const char *answer_tokens; /* JSON list of ids */
     const char *stop;
-    const char *cache_sha256, *trace_context, *trace_answer, *trace_decode, *kept_sha256;
+    const char *cache_sha256, *trace_context, *trace_answer, *trace_decode,
+        *kept_sha256;
     const char *digest;
     const fb_store_score *scores;
     const fb_store_count *counts;
@@ -149,7 +153,8 @@ FB_MUST_USE fb_status fb_store_digest(fb_store *store, int64_t experiment,
 
 /* --- reading
  * ------------------------------------------------------------------------------------
- * Everything of one experiment, as arrays owned by the result; indices instead of row ids.
+ * Everything of one experiment, as arrays owned by the result; indices instead of row
+ * ids.
  */
 
 typedef struct fb_result_task {
@@ -212,7 +217,7 @@ FB_MUST_USE fb_status fb_store_read_counts(fb_store *store, int64_t cell,
                                            fb_store_count **out, int *n_out);
 FB_MUST_USE fb_status fb_store_read_peaks(fb_store *store, int64_t cell,
                                           fb_store_peak **out, int *n_out);
-FB_MUST_USE fb_status fb_store_read_kept(fb_store *store, int64_t cell, fb_store_kept **out,
-                                         int *n_out);
+FB_MUST_USE fb_status fb_store_read_kept(fb_store *store, int64_t cell,
+                                         fb_store_kept **out, int *n_out);
 
 #endif
