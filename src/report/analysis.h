@@ -1,0 +1,89 @@
+/* analysis.h - what `compare` prints and the page shows, computed once from the store.
+ *
+ * One table per (task, budget): rules as rows, scores with intervals, paired
+ * differences from the baseline, sign-flip p with Holm over the rules that are not
+ * references, letters over all pairs. Only samples that every row of a table has are
+ * used; what is left out is counted. A rule with several seeds is averaged over them
+ * within a sample first.
+ *
+ * Bootstrap seeds: 1000 + row for the row's mean, the same for its difference; so a
+ * number repeats to the last digit.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FB_REPORT_ANALYSIS_H
+#define FB_REPORT_ANALYSIS_H
+
+#include "stats/stats.h"
+#include "store/store.h"
+
+typedef struct fb_analysis_options {
+    const char
+        *baseline; /* label; NULL: the experiment's, else `random`, else the first */
+    double confidence; /* 0: 0.95 */
+    int replicates;    /* 0: 10000 */
+    int draws;         /* 0: 9999 */
+    double margin;     /* negative: the task's own */
+} fb_analysis_options;
+
+typedef enum fb_verdict {
+    FB_VERDICT_reference, /* full, oracle, random, or the baseline itself: not tested */
+    FB_VERDICT_better,
+    FB_VERDICT_worse,
+    FB_VERDICT_open, /* not distinguishable from the baseline */
+} fb_verdict;
+
+typedef struct fb_row {
+    int rule; /* index into results.rules */
+    int n;    /* documents */
+    double mean;
+    fb_interval mean_interval;
+    double difference; /* this minus baseline, paired by sample */
+    fb_interval difference_interval;
+    double p, p_holm; /* 1 where not tested */
+    double sd;        /* of the paired differences */
+    fb_verdict verdict;
+    char letters[32]; /* "" for references */
+    double filled;    /* kept entries / budget entries, mean */
+    double kept_bytes, budget_bytes, full_bytes; /* mean per cell */
+    double extra_flops; /* signal + score + select / context pass */
+    int n_fallback, n_shrunk, n_without_choice; /* cells marked */
+    double em, nll, kl, top1; /* means of the side measures; NAN where absent */
+} fb_row;
+
+/* One task at one budget. Rows are sorted best first; `full` first of all. */
+typedef struct fb_table {
+    int task, budget;
+    int n_rows, n_samples, n_documents, n_left_out;
+    fb_row *rows;
+    int baseline;           /* row index, -1 if absent */
+    double smallest_effect; /* median over tested rows: what this n could have shown */
+} fb_table;
+
+typedef struct fb_analysis {
+    const fb_results *results; /* lent */
+    fb_table *tables;
+    int n_tables;
+    char *headline; /* one sentence that can be repeated */
+    char
+        *paragraph; /* the numbers behind it: difference, interval, p, where it fails */
+    char *signature; /* fb1|m:...|k:...: all that must agree before numbers are compared
+                      */
+} fb_analysis;
+
+FB_MUST_USE fb_status fb_analyse(fb_analysis **out, fb_store *store,
+                                 const fb_results *results,
+                                 const fb_analysis_options *options);
+void fb_analysis_free(fb_analysis *analysis); /* takes NULL */
+
+/* Values of one rule, per document of a table in a fixed order: for charts and tests.
+ */
+FB_MUST_USE fb_status fb_table_values(const fb_analysis *analysis, int table, int row,
+                                      double *out);
+
+/* The tables as text with aligned columns, as JSON, or as CSV, to a fresh string. */
+typedef enum fb_format { FB_FORMAT_TEXT, FB_FORMAT_JSON, FB_FORMAT_CSV } fb_format;
+FB_MUST_USE fb_status fb_analysis_print(const fb_analysis *analysis, fb_format format,
+                                        char **out);
+
+#endif
