@@ -160,7 +160,9 @@ CHECKS := format layers headers errors docs scripts warnings symbols tidy
 check: $(CHECKS:%=check-%) ## format, layers, headers, errors, documents, warnings, symbols, tidy
 $(CHECKS:%=check-%): check-%: $(LIB)
 	@CHECK_FLAGS='$(CPPFLAGS) $(BASE_CFLAGS) $(WARNINGS)' BUILD=$(BUILD) tools/check_$*.[sp]* && echo "check-$*: passed"
-.PHONY: check $(CHECKS:%=check-%)
+list-checks:
+	@echo $(CHECKS)
+.PHONY: check list-checks $(CHECKS:%=check-%)
 
 demo: all ## the default experiment on the default model, and report.html
 	@tools/demo.sh $(PROGRAM) $(MODEL)
@@ -173,7 +175,7 @@ install: all ## PREFIX=/usr/local DESTDIR=: program, library, headers, pkg-confi
 	install $(PROGRAM) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(LIB) $(DESTDIR)$(LIBDIR)
 	install -m 644 include/flexbudget/*.h $(DESTDIR)$(PREFIX)/include/flexbudget
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@PACKAGES@|$(PACKAGES)|' tools/flexbudget.pc.in \
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@PACKAGES@|$(PACKAGES)|' -e 's|@VERSION@|$(shell sed -n 's/^.define FB_VERSION "\(.*\)"/\1/p' src/experiment/version.h)|' tools/flexbudget.pc.in \
 	    > $(DESTDIR)$(LIBDIR)/pkgconfig/flexbudget.pc
 clean: ## removes build/ but for fetched models
 	find build -mindepth 1 -maxdepth 1 ! -name models -exec rm -rf {} +

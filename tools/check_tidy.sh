@@ -12,10 +12,12 @@ mkdir -p "$stamps"
 if [ $# -eq 0 ]; then
     newest=$(find include src rules .clang-tidy compile_flags.txt tools/tidy.h -type f ! -name '*.c' -printf '%T@ %p\n' |
         sort -n | tail -n 1 | cut -d' ' -f2-)
-    find src rules tasks -name '*.c' 2>/dev/null | sort | while read -r file; do
+    stale=()
+    while read -r file; do
         stamp=$stamps/${file//\//_}
-        [ "$stamp" -nt "$file" ] && [ "$stamp" -nt "$newest" ] || echo "$file"
-    done | xargs -r -P "$(nproc)" -n 1 "$0"
+        [ "$stamp" -nt "$file" ] && [ "$stamp" -nt "$newest" ] || stale+=("$file")
+    done < <(find src rules tasks -name '*.c' 2>/dev/null | sort)
+    printf '%s\n' "${stale[@]+"${stale[@]}"}" | xargs -r -P "$(nproc)" -n 1 "$0"
     exit
 fi
 before=(--extra-arg-before=-include --extra-arg-before=tools/tidy.h)
