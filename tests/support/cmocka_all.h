@@ -15,17 +15,17 @@
 #include <cmocka.h>
 
 /* A call that must succeed; prints the sentence if it does not. */
-#define must(call)                                                                       \
-    do {                                                                                 \
-        if ((call) != FB_OK) fail_msg("%s: %s", #call, fb_error_message());              \
+#define must(call)                                                                     \
+    do {                                                                               \
+        if ((call) != FB_OK) fail_msg("%s: %s", #call, fb_error_message());            \
     } while (0)
 
 /* A call that must fail with `status` and a sentence that contains `part`. */
-#define must_fail(call, wanted, part)                                                    \
-    do {                                                                                 \
-        assert_int_equal(call, wanted);                                                  \
-        if (strstr(fb_error_message(), part) == NULL)                                    \
-            fail_msg("'%s' is not in '%s'", part, fb_error_message());                   \
+#define must_fail(call, wanted, part)                                                  \
+    do {                                                                               \
+        assert_int_equal(call, wanted);                                                \
+        if (strstr(fb_error_message(), part) == NULL)                                  \
+            fail_msg("'%s' is not in '%s'", part, fb_error_message());                 \
     } while (0)
 
 #endif
