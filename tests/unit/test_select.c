@@ -5,6 +5,8 @@
 #include "../support/cmocka_all.h"
 #include "select/select.h"
 
+#include <stdio.h>
+
 enum { LAYERS = 2, HEADS = 2, N = 10 };
 
 static fb_ops *ops;
