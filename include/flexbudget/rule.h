@@ -148,6 +148,12 @@ typedef struct fb_share_input {
     int64_t k; /* entries per head under an equal split; the layer has kv_heads * k */
 } fb_share_input;
 
+/* For allocations: every head is sure of its best `sure` <= k entries, the other
+ * kv_heads * (k - sure) go to the highest of all heads' other scores, equal ones to the
+ * lower head first. Fills `k_out` [kv_heads]. */
+fb_status fb_share_by_rank(fb_ops *ops, const fb_share_input *in, int64_t sure,
+                           int64_t *k_out);
+
 typedef struct fb_rule {
     int abi;     /* FB_RULE_ABI */
     size_t size; /* sizeof(fb_rule) */

@@ -45,7 +45,8 @@ static bool reserve(fb_text *text, size_t n)
 
     if (text->failed) return false;
     if (n > largest(text) - text->n) return !(text->failed = true);
-    while (capacity <= text->n + n) capacity *= 2;
+    while (capacity <= text->n + n)
+        capacity *= 2;
     if (capacity == text->capacity) return true;
     bytes = fb_realloc(FB_ACCOUNT_other, text->bytes, capacity);
     if (bytes == NULL) return !(text->failed = true);
@@ -116,15 +117,17 @@ int fb_word_distance(const char *a, const char *b)
     int rows[3][LONGEST_WORD + 1];
 
     if (n > LONGEST_WORD || m > LONGEST_WORD) return INT_MAX;
-    for (size_t j = 0; j <= m; j++) rows[0][j] = (int)j;
+    for (size_t j = 0; j <= m; j++)
+        rows[0][j] = (int)j;
     for (size_t i = 1; i <= n; i++) {
         int *row = rows[i % 3], *above = rows[(i + 2) % 3], *second = rows[(i + 1) % 3];
 
         row[0] = (int)i;
         for (size_t j = 1; j <= m; j++) {
-            const int swap = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]
-                                 ? second[j - 2] + 1
-                                 : INT_MAX;
+            const int swap =
+                i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]
+                    ? second[j - 2] + 1
+                    : INT_MAX;
 
             row[j] = min3(row[j - 1] + 1, above[j] + 1,
                           above[j - 1] + (a[i - 1] != b[j - 1]));
@@ -223,18 +226,18 @@ void fb_text_add_real(fb_text *text, double value)
 size_t fb_utf8_length(const char *bytes, size_t n)
 {
     const unsigned char *b = (const unsigned char *)bytes;
-    const size_t length = n == 0      ? 0
+    const size_t length = n == 0        ? 0
                           : b[0] < 0x80 ? 1
                           : b[0] < 0xC2 ? 0
                           : b[0] < 0xE0 ? 2
                           : b[0] < 0xF0 ? 3
                           : b[0] < 0xF5 ? 4
                                         : 0;
-    const unsigned char low = n == 0 ? 0
+    const unsigned char low = n == 0         ? 0
                               : b[0] == 0xE0 ? 0xA0
                               : b[0] == 0xF0 ? 0x90
                                              : 0x80;
-    const unsigned char high = n == 0 ? 0
+    const unsigned char high = n == 0         ? 0
                                : b[0] == 0xED ? 0x9F
                                : b[0] == 0xF4 ? 0x8F
                                               : 0xBF;
