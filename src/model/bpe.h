@@ -15,12 +15,12 @@
 #include "model/tokenizer.h"
 
 typedef enum fb_token_kind { /* by GGUF's numbers */
-    FB_TOKEN_NORMAL = 1,
-    FB_TOKEN_UNKNOWN,
-    FB_TOKEN_CONTROL, /* marks structure: `skip_special` leaves it out */
-    FB_TOKEN_USER,    /* text of its own that is never split */
-    FB_TOKEN_UNUSED,
-    FB_TOKEN_BYTE,
+                             FB_TOKEN_NORMAL = 1,
+                             FB_TOKEN_UNKNOWN,
+                             FB_TOKEN_CONTROL, /* marks structure: `skip_special` leaves it out */
+                             FB_TOKEN_USER, /* text of its own that is never split */
+                             FB_TOKEN_UNUSED,
+                             FB_TOKEN_BYTE,
 } fb_token_kind;
 
 typedef struct fb_vocabulary fb_vocabulary;

@@ -46,7 +46,8 @@ fb_shown fb_span_show(fb_span span)
     const size_t n = span.n < 64 ? span.n : 64;
 
     for (size_t i = 0; i < n; i++)
-        shown.text[i] = span.bytes[i] >= ' ' && span.bytes[i] <= '~' ? span.bytes[i] : '?';
+        shown.text[i] =
+            span.bytes[i] >= ' ' && span.bytes[i] <= '~' ? span.bytes[i] : '?';
     if (span.n > n) memcpy(shown.text + n, "...", 4);
     return shown;
 }
@@ -60,7 +61,8 @@ static int compare_spans(fb_span a, fb_span b)
 
 static int compare_pairs(const void *a, const void *b)
 {
-    return compare_spans(((const fb_gguf_pair *)a)->key, ((const fb_gguf_pair *)b)->key);
+    return compare_spans(((const fb_gguf_pair *)a)->key,
+                         ((const fb_gguf_pair *)b)->key);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -79,8 +81,9 @@ static int compare_places(const void *a, const void *b)
 
 static fb_status cut_short(const fb_gguf *g, const char *where)
 {
-    return fb_fail(FB_FORMAT, "the file ends after %zu bytes inside %s; it is cut short",
-                   g->map.n, where);
+    return fb_fail(FB_FORMAT,
+                   "the file ends after %zu bytes inside %s; it is cut short", g->map.n,
+                   where);
 }
 
 /* --- header --------------------------------------------------------------------- */
@@ -113,7 +116,8 @@ static fb_status read_header(fb_gguf *g, fb_cursor *c)
                        n_pairs, g->map.n, MOST_ENTRIES);
     if (n_tensors > MOST_ENTRIES || n_tensors > c->left / INFO_BYTES)
         return fb_fail(FB_FORMAT,
-                       "%" PRIu64 " tensors in a file of %zu bytes; at most %d are read",
+                       "%" PRIu64
+                       " tensors in a file of %zu bytes; at most %d are read",
                        n_tensors, g->map.n, MOST_ENTRIES);
     g->n_pairs = (size_t)n_pairs;
     g->n_tensors = (size_t)n_tensors;
@@ -234,7 +238,8 @@ static fb_status read_shape(fb_gguf_tensor *t, fb_cursor *c)
         if (size == 0 || size > INT64_MAX ||
             __builtin_mul_overflow(elements, (int64_t)size, &elements))
             return fb_fail(FB_FORMAT,
-                           "tensor '%s' has dimension %" PRIu64 "; the file cannot hold "
+                           "tensor '%s' has dimension %" PRIu64
+                           "; the file cannot hold "
                            "that",
                            name.text, size);
         t->shape[d] = (int64_t)size;
@@ -257,7 +262,8 @@ static fb_status read_format(fb_gguf_tensor *t, fb_cursor *c)
                        name.text, type);
     if (t->columns % t->format->per_block != 0)
         return fb_fail(FB_FORMAT,
-                       "tensor '%s' has rows of %" PRId64 " numbers; %s comes in blocks "
+                       "tensor '%s' has rows of %" PRId64
+                       " numbers; %s comes in blocks "
                        "of %" PRId64,
                        name.text, t->columns, t->format->name, t->format->per_block);
     blocks = t->columns / t->format->per_block * t->rows;
@@ -275,8 +281,9 @@ static fb_status read_info(const fb_gguf *g, fb_cursor *c, size_t i, uint64_t *o
 
     t->name = read_string(c);
     if (!c->failed && (t->name.n == 0 || t->name.n > MOST_NAME))
-        return fb_fail(FB_FORMAT, "tensor %zu has a name of %zu bytes; 1 to %d would be "
-                                  "right",
+        return fb_fail(FB_FORMAT,
+                       "tensor %zu has a name of %zu bytes; 1 to %d would be "
+                       "right",
                        i, t->name.n, MOST_NAME);
     FB_TRY(read_shape(t, c));
     FB_TRY(read_format(t, c));

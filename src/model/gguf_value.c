@@ -44,11 +44,16 @@ static int64_t integer_at(const uint8_t *at, uint32_t type)
     const uint64_t bits = fb_cursor_uint(&c, (int)types[type].size);
 
     switch (type) {
-    case FB_GGUF_I8: return (int8_t)bits;
-    case FB_GGUF_I16: return (int16_t)bits;
-    case FB_GGUF_I32: return (int32_t)bits;
-    case FB_GGUF_I64: return (int64_t)bits;
-    default: return bits > INT64_MAX ? INT64_MAX : (int64_t)bits;
+    case FB_GGUF_I8:
+        return (int8_t)bits;
+    case FB_GGUF_I16:
+        return (int16_t)bits;
+    case FB_GGUF_I32:
+        return (int32_t)bits;
+    case FB_GGUF_I64:
+        return (int64_t)bits;
+    default:
+        return bits > INT64_MAX ? INT64_MAX : (int64_t)bits;
     }
 }
 

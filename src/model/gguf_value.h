@@ -46,7 +46,7 @@ struct fb_gguf {
 
 /* Bytes of an element (of a string: the least); 0: no such type, or an array. */
 size_t fb_gguf_type_size(uint32_t type);
-const char *fb_gguf_type_name(uint32_t type); /* "u32" */
+const char *fb_gguf_type_name(uint32_t type);                           /* "u32" */
 const fb_gguf_pair *fb_gguf_find(const fb_gguf *gguf, const char *key); /* or NULL */
 
 #endif

@@ -51,7 +51,6 @@ struct fb_pretokenizer {
     const kind *kind;
     pcre2_general_context *memory;
     pcre2_code *code[MOST_LEVELS];
-    int n_levels;
 };
 
 /* --- opening -------------------------------------------------------------------- */
@@ -101,11 +100,11 @@ static fb_status compile(fb_pretokenizer *p, int level)
                       PCRE2_UTF | PCRE2_UCP, &error, &at, context);
     pcre2_compile_context_free(context);
     if (p->code[level] == NULL)
-        return fb_fail(FB_NO_MEMORY, "expression %d of '%s' does not compile (%d at %zu)",
-                       level, p->kind->name, error, at);
+        return fb_fail(FB_NO_MEMORY,
+                       "expression %d of '%s' does not compile (%d at %zu)", level,
+                       p->kind->name, error, at);
     /* Where compiled code is not permitted, pcre2_match interprets. */
     (void)pcre2_jit_compile(p->code[level], PCRE2_JIT_COMPLETE);
-    p->n_levels = level + 1;
     return FB_OK;
 }
 
@@ -198,7 +197,8 @@ static fb_status cut(const cutter *c, int level, fb_span text)
     size_t at = 0;
 
     if (text.n == 0) return FB_OK;
-    if (level == c->p->n_levels) return c->take(c->context, text);
+    if (level == MOST_LEVELS || c->p->code[level] == NULL)
+        return c->take(c->context, text);
     while (at < text.n) {
         const char *from = text.bytes + at;
         fb_span match;
@@ -218,9 +218,11 @@ static fb_status open_cutter(cutter *c)
 
     c->match = pcre2_match_context_create(memory);
     c->stack = pcre2_jit_stack_create(JIT_STACK_FIRST, JIT_STACK_MOST, memory);
-    for (int l = 0; l < c->p->n_levels; l++) {
+    for (int l = 0; l < MOST_LEVELS; l++) {
+        if (c->p->code[l] == NULL) continue;
         c->found[l] = pcre2_match_data_create_from_pattern(c->p->code[l], memory);
-        if (c->found[l] == NULL) c->match = (pcre2_match_context_free(c->match), NULL);
+        if (c->found[l] == NULL)
+            return fb_fail(FB_NO_MEMORY, "no memory to cut a text");
     }
     if (c->match == NULL) return fb_fail(FB_NO_MEMORY, "no memory to cut a text");
     (void)pcre2_set_match_limit(c->match, UINT32_MAX);
@@ -230,7 +232,7 @@ static fb_status open_cutter(cutter *c)
 
 static void close_cutter(cutter *c)
 {
-    for (int l = 0; l < c->p->n_levels; l++)
+    for (int l = 0; l < MOST_LEVELS; l++)
         pcre2_match_data_free(c->found[l]);
     pcre2_jit_stack_free(c->stack);
     pcre2_match_context_free(c->match);

@@ -91,8 +91,9 @@ static fb_status read_kinds(fb_vocabulary *v, const fb_gguf *g)
 
     FB_TRY(fb_gguf_ints(g, key, &kinds));
     if (kinds.n != v->n)
-        return fb_fail(FB_FORMAT, "'%s' has %" PRId64 " elements; %" PRId32
-                                  ", one per token, would be right",
+        return fb_fail(FB_FORMAT,
+                       "'%s' has %" PRId64 " elements; %" PRId32
+                       ", one per token, would be right",
                        key, kinds.n, v->n);
     for (int32_t id = 0; id < v->n; id++) {
         const int64_t kind = fb_gguf_next_int(&kinds);
@@ -132,8 +133,9 @@ static fb_status read_tokens(fb_vocabulary *v, const fb_gguf *g)
 
     FB_TRY(fb_gguf_strings(g, key, &tokens));
     if (tokens.n == 0 || tokens.n > MOST_TOKENS)
-        return fb_fail(FB_FORMAT, "'%s' has %" PRId64 " elements; 1 to %d would be right",
-                       key, tokens.n, MOST_TOKENS);
+        return fb_fail(FB_FORMAT,
+                       "'%s' has %" PRId64 " elements; 1 to %d would be right", key,
+                       tokens.n, MOST_TOKENS);
     v->n = (int32_t)tokens.n;
     FB_TRY(allocate_tokens(v, fb_gguf_raw(g, key).n));
     FB_TRY(read_kinds(v, g));
@@ -145,8 +147,8 @@ static fb_status read_tokens(fb_vocabulary *v, const fb_gguf *g)
     qsort(v->words, (size_t)v->n_words, sizeof *v->words, compare_words);
     for (int32_t i = 1; i < v->n_words; i++)
         if (compare_words(&v->words[i - 1], &v->words[i]) == 0)
-            return fb_fail(FB_FORMAT, "tokens %" PRId32 " and %" PRId32
-                                      " have the same text",
+            return fb_fail(FB_FORMAT,
+                           "tokens %" PRId32 " and %" PRId32 " have the same text",
                            v->words[i - 1].id, v->words[i].id);
     return FB_OK;
 }
@@ -154,8 +156,8 @@ static fb_status read_tokens(fb_vocabulary *v, const fb_gguf *g)
 int32_t fb_vocabulary_find(const fb_vocabulary *v, fb_span bytes)
 {
     const fb_word wanted = {.bytes = bytes};
-    const fb_word *word = bsearch(&wanted, v->words, (size_t)v->n_words,
-                                  sizeof wanted, compare_words);
+    const fb_word *word =
+        bsearch(&wanted, v->words, (size_t)v->n_words, sizeof wanted, compare_words);
 
     return word == NULL ? -1 : word->id;
 }
