@@ -12,6 +12,7 @@
 #include "tests/support/reference.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { LAYERS = 30, KV_HEADS = 3, N_SCORE_LAYERS = 3 };
 

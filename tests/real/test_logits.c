@@ -1,7 +1,7 @@
 /* test_logits.c - the engine computes what transformers computes on the same weights.
  *
  * Logits of three prompts at seven positions each (the 32 largest and 14 fixed ones),
- * the mean NLL over every token, the greedy continuation, and keys and values of three
+ * the mean NLL over every token, the greedy continuation, and the tensors of three
  * layers. transformers worked in float32 with one thread; sums in another order move
  * logits by about 1e-4. Tolerances stand beside the checks; the measured differences
  * are printed.
@@ -13,6 +13,7 @@
 #include "tests/support/safetensors.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { N_POSITIONS = 7, KV_HEADS = 3, HEAD = 64 };
 
@@ -150,17 +151,17 @@ static void logits_and_nll_are_those_of_transformers(void **state)
 
 /* --- greedy ---------------------------------------------------------------------- */
 
-/* The prompt but its last token is the context, so that the first free token comes from
- * reading that last one behind a cache. */
+/* Two answers: greedy's own tokens, teacher-forced; then one that begins with another
+ * token, so that the engine must decode all of greedy's freely. */
 static void check_greedy(const id_list *prompt, const id_list *greedy)
 {
-    static const bool always[] = {true};
-    const fb_answer_options options = {
-        .generate = true, .max_tokens = greedy->n, .always = always};
-    const fb_question question = {.prompt = prompt->ids + prompt->n - 1,
-                                  .n_prompt = 1,
-                                  .answer = greedy->ids,
-                                  .n_answer = greedy->n};
+    const int32_t other = greedy->ids[0] + 1;
+    const fb_answer_options options = {.generate = true, .max_tokens = greedy->n};
+    const size_t n_bytes = (size_t)greedy->n * sizeof(int32_t);
+    fb_question question = {.prompt = prompt->ids + prompt->n - 1,
+                            .n_prompt = 1,
+                            .answer = greedy->ids,
+                            .n_answer = greedy->n};
     fb_reading *reading;
     fb_variant *full;
     fb_answer answer;
@@ -168,9 +169,15 @@ static void check_greedy(const id_list *prompt, const id_list *greedy)
     MUST(fb_read(&reading, the.engine, prompt->ids, prompt->n - 1, NULL, 0, 0));
     MUST(fb_keep_all(&full, reading));
     MUST(fb_answer_group(reading, &full, 1, &question, &options, &answer));
-    assert_memory_equal(answer.top1, greedy->ids, (size_t)greedy->n * sizeof(int32_t));
+    assert_memory_equal(answer.top1, greedy->ids, n_bytes);
+    assert_int_equal(answer.stop, FB_STOP_reference);
+    fb_answer_clear(&answer);
+    question.answer = &other;
+    question.n_answer = 1;
+    MUST(fb_answer_group(reading, &full, 1, &question, &options, &answer));
     assert_int_equal(answer.n_ids, greedy->n);
-    assert_memory_equal(answer.ids, greedy->ids, (size_t)greedy->n * sizeof(int32_t));
+    assert_memory_equal(answer.ids, greedy->ids, n_bytes);
+    assert_int_equal(answer.stop, FB_STOP_length);
     fb_answer_clear(&answer);
     fb_variant_free(full);
     fb_reading_free(reading);
@@ -194,111 +201,157 @@ static void greedy_continuations_are_those_of_transformers(void **state)
     json_decref(reference);
 }
 
-/* --- keys and values ------------------------------------------------------------- */
+/* --- layer by layer ---------------------------------------------------------------- */
 
-/* A tensor [7, 3, 64] of a layer, and the positions [7]. */
-typedef struct reference_heads {
+/* A tensor of a layer as transformers names it, and where the engine shows it. */
+static const struct sight {
+    const char *theirs, *what;
+    int64_t first_column, n_columns;
+} sights[] = {
+    {"attn_in", "attention_in", 0, 576},
+    {"key_pre_rope", "qkv", 576, 192},
+    {"value", "qkv", 768, 192},
+    {"query_post_rope", "qkv_rotated", 0, 576},
+    {"key_post_rope", "qkv_rotated", 576, 192},
+    {"attn_out", "attention_out", 0, 576},
+    {"resid_out", "layer_out", 0, 576},
+};
+
+enum { N_SIGHTS = sizeof sights / sizeof *sights, MOST_COLUMNS = 576 };
+
+/* What the engine showed at the reference's positions. */
+static struct seen {
     int32_t position[N_POSITIONS];
-    float x[N_POSITIONS][KV_HEADS][HEAD];
-} reference_heads;
+    float x[N_LAYERS][N_SIGHTS][N_POSITIONS][MOST_COLUMNS];
+} seen;
 
-static void read_heads(reference_heads *out, const safetensors *file, int layer,
-                       const char *what)
+static int layer_index(int64_t layer)
 {
-    char name[64];
-
-    snprintf(name, sizeof name, "layer%d.%s", layer, what);
-    safetensors_read(file, "positions", "I32", N_POSITIONS, out->position);
-    safetensors_read(file, name, "F32", N_POSITIONS * KV_HEADS * HEAD, out->x);
+    for (int l = 0; l < N_LAYERS; l++)
+        if (layers[l] == layer) return l;
+    return -1;
 }
 
-/* Largest difference over the largest size, of ours [3, n, 64] at those positions. */
-static double heads_differ(const reference_heads *theirs, const float *ours, int64_t n)
+/* fb_watch: `a` [rows, columns] begins at `first_row` of the sequence. */
+static void watch(void *self, fb_ops *ops, const char *what, int64_t layer,
+                  int64_t first_row, fb_tensor a)
+{
+    const int64_t rows = fb_size(ops, a, 0), columns = fb_size(ops, a, 1);
+    const int l = layer_index(layer);
+    float *host;
+
+    (void)self;
+    if (l < 0) return;
+    host = machine_floats(&the, a, NULL);
+    for (int s = 0; s < N_SIGHTS; s++)
+        for (int i = 0; i < N_POSITIONS; i++) {
+            const int64_t row = seen.position[i] - first_row;
+
+            if (strcmp(sights[s].what, what) == 0 && row >= 0 && row < rows)
+                memcpy(seen.x[l][s][i], host + row * columns + sights[s].first_column,
+                       (size_t)sights[s].n_columns * sizeof *host);
+        }
+    fb_free(host);
+}
+
+/* Largest difference over the largest size of theirs. */
+static double relative_difference(const float *theirs, const float *ours, int64_t n)
 {
     double most = 0, largest = 0;
 
-    for (int i = 0; i < N_POSITIONS; i++)
-        for (int g = 0; g < KV_HEADS; g++)
-            for (int c = 0; c < HEAD; c++) {
-                const double a = (double)theirs->x[i][g][c];
-                const double b = (double)ours[(g * n + theirs->position[i]) * HEAD + c];
-
-                most = fmax(most, fabs(a - b));
-                largest = fmax(largest, fabs(a));
-            }
+    for (int64_t i = 0; i < n; i++) {
+        most = fmax(most, fabs((double)theirs[i] - (double)ours[i]));
+        largest = fmax(largest, fabs((double)theirs[i]));
+    }
     return most / largest;
 }
 
-static double check_layer(const safetensors *file, fb_reading *reading, int layer)
+/* The worst of the positions of one tensor. */
+static double sight_differs(const safetensors *file, int l, int s)
 {
-    const fb_cache *cache = fb_reading_cache(reading);
-    reference_heads theirs;
-    double of_keys, of_values;
-    float *ours;
+    static float theirs[N_POSITIONS * MOST_COLUMNS];
+    const int64_t n = sights[s].n_columns;
+    double worst = 0;
+    char name[64];
 
-    fb_scope_open(the.ops);
-    read_heads(&theirs, file, layer, "key_post_rope");
-    ours = machine_floats(&the, fb_cache_keys(cache, the.ops, layer), NULL);
-    of_keys = heads_differ(&theirs, ours, fb_reading_tokens(reading));
-    fb_free(ours);
-    read_heads(&theirs, file, layer, "value");
-    ours = machine_floats(&the, fb_cache_values(cache, the.ops, layer), NULL);
-    of_values = heads_differ(&theirs, ours, fb_reading_tokens(reading));
-    fb_free(ours);
-    fb_scope_close(the.ops);
-    return fmax(of_keys, of_values);
+    snprintf(name, sizeof name, "layer%d.%s", layers[l], sights[s].theirs);
+    safetensors_read(file, name, "F32", (size_t)(N_POSITIONS * n), theirs);
+    for (int i = 0; i < N_POSITIONS; i++)
+        worst = fmax(worst, relative_difference(theirs + i * n, seen.x[l][s][i], n));
+    return worst;
 }
 
-static void keys_and_values_are_those_of_transformers(void **state)
+static void watch_prompt(const safetensors *file, const char *name)
+{
+    const fb_engine_options options = {.watch = watch};
+    const int64_t last = 0;
+    id_list prompt = reference_prompt(name);
+    fb_engine *engine;
+    float *logits =
+        fb_alloc(FB_ACCOUNT_other,
+                 (size_t)fb_model_get_facts(the.model)->vocabulary * sizeof *logits);
+
+    assert_non_null(logits);
+    memset(&seen, 0, sizeof seen);
+    safetensors_read(file, "positions", "I32", N_POSITIONS, seen.position);
+    MUST(fb_engine_open(&engine, the.ops, the.model, &options));
+    MUST(fb_logits(engine, prompt.ids, prompt.n, &last, 1, logits));
+    fb_engine_close(engine);
+    fb_free(logits);
+    fb_free(prompt.ids);
+}
+
+static void every_layer_is_that_of_transformers(void **state)
 {
     (void)state;
     for (int p = 0; p < N_PROMPTS; p++) {
-        id_list prompt = reference_prompt(prompts[p]);
-        fb_reading *reading;
         safetensors file;
         char path[256];
 
         snprintf(path, sizeof path, REFERENCE "%s.safetensors", prompts[p]);
         safetensors_open(&file, path);
-        MUST(fb_read(&reading, the.engine, prompt.ids, prompt.n, NULL, 0, 0));
-        for (int l = 0; l < N_LAYERS; l++) {
-            const double worst = check_layer(&file, reading, layers[l]);
+        watch_prompt(&file, prompts[p]);
+        for (int l = 0; l < N_LAYERS; l++)
+            for (int s = 0; s < N_SIGHTS; s++) {
+                const double worst = sight_differs(&file, l, s);
 
-            print_message("%-6s layer %2d: keys and values differ by %.2g of the "
-                          "largest\n",
-                          prompts[p], layers[l], worst);
-            assert_true(worst <= 1e-4);
-        }
-        fb_reading_free(reading);
+                print_message("%-6s layer %2d %-16s differs by %.2g of the largest\n",
+                              prompts[p], layers[l], sights[s].theirs, worst);
+                assert_true(worst <= 1e-4);
+            }
         safetensors_close(&file);
-        fb_free(prompt.ids);
     }
 }
 
 /* --- rotary embedding ------------------------------------------------------------ */
 
-/* transformers' own keys before rotation, rotated by us, within 2e-6 of its keys
- * after. */
+/* transformers' own keys before rotation, rotated by us, against its keys after. */
 static double rotation_differs(const safetensors *file, int layer)
 {
+    enum { N = N_POSITIONS * KV_HEADS * HEAD };
     const int64_t shape[] = {N_POSITIONS, KV_HEADS * HEAD};
-    reference_heads before, after;
+    float before[N], after[N];
+    int32_t theirs[N_POSITIONS];
     int64_t position[N_POSITIONS];
+    char name[64];
     fb_tensor x, cosine, sine;
     double most = 0;
     float *ours;
 
-    read_heads(&before, file, layer, "key_pre_rope");
-    read_heads(&after, file, layer, "key_post_rope");
+    snprintf(name, sizeof name, "layer%d.key_pre_rope", layer);
+    safetensors_read(file, name, "F32", N, before);
+    snprintf(name, sizeof name, "layer%d.key_post_rope", layer);
+    safetensors_read(file, name, "F32", N, after);
+    safetensors_read(file, "positions", "I32", N_POSITIONS, theirs);
     for (int i = 0; i < N_POSITIONS; i++)
-        position[i] = before.position[i];
+        position[i] = theirs[i];
     fb_scope_open(the.ops);
-    x = fb_from_host(the.ops, FB_F32, 2, shape, before.x);
+    x = fb_from_host(the.ops, FB_F32, 2, shape, before);
     MUST(fb_model_rope(the.model, the.ops, position, N_POSITIONS, &cosine, &sine));
     fb_rotary(the.ops, x, KV_HEADS, HEAD, cosine, sine);
     ours = machine_floats(&the, x, NULL);
-    for (int64_t i = 0; i < N_POSITIONS * KV_HEADS * HEAD; i++)
-        most = fmax(most, fabs((double)ours[i] - (double)(&after.x[0][0][0])[i]));
+    for (int i = 0; i < N; i++)
+        most = fmax(most, fabs((double)ours[i] - (double)after[i]));
     fb_free(ours);
     fb_scope_close(the.ops);
     return most;
@@ -341,7 +394,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rotation_is_that_of_transformers),
         cmocka_unit_test(logits_and_nll_are_those_of_transformers),
-        cmocka_unit_test(keys_and_values_are_those_of_transformers),
+        cmocka_unit_test(every_layer_is_that_of_transformers),
         cmocka_unit_test(greedy_continuations_are_those_of_transformers),
     };
 
