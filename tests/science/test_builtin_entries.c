@@ -16,7 +16,7 @@
 enum { N = 257, PAIRS = 23, N_SEQUENCES = 60 };
 enum { RIGHT = -1, HARDLY_EVER_RIGHT = -2 }; /* or a token */
 
-static machine the;
+static rig the;
 static recall r;
 
 static int64_t value_at(void)
@@ -111,7 +111,7 @@ static int32_t says(fb_reading *reading, fb_variant *variant,
     fb_answer answer;
     int32_t out;
 
-    MUST(fb_answer_group(reading, &variant, 1, question, &options, &answer));
+    must(fb_answer_group(reading, &variant, 1, question, &options, &answer));
     out = answer.top1[0];
     if (kl_out != NULL) *kl_out = answer.kl[0];
     fb_answer_clear(&answer);
@@ -126,7 +126,7 @@ static fb_reading *read_with(int set, void (*mark)(score_set s), fb_bound_rule *
 
     memset(recall_chosen[set], 0, sizeof recall_chosen[set]);
     mark(recall_chosen[set]);
-    MUST(fb_read(&out, the.engine, r.ids, N, rules, 1, 0));
+    must(fb_read(&out, the.engine, r.ids, N, rules, 1, 0));
     return out;
 }
 
@@ -141,10 +141,10 @@ static int32_t ask(void (*mark)(score_set s), int64_t k, const fb_question *ques
     double masked_kl, kl;
     int32_t out;
 
-    MUST(fb_evict(&variant, reading, 0, &none, 0, k));
+    must(fb_evict(&variant, reading, 0, &none, 0, k));
     out = says(reading, variant, question, &kl);
     fb_variant_free(variant);
-    MUST(fb_evict_masked(&variant, reading, 0, &none, 0, k));
+    must(fb_evict_masked(&variant, reading, 0, &none, 0, k));
     assert_int_equal(says(reading, variant, question, &masked_kl), out);
     assert_memory_equal(&kl, &masked_kl, sizeof kl);
     fb_variant_free(variant);
@@ -275,9 +275,9 @@ static fb_bound_rule *all_to_one_shared(void)
 {
     fb_bound_rule *out;
 
-    MUST(fb_rule_parse(&out, "adakv(random,safeguard=0)"));
+    must(fb_rule_parse(&out, "adakv(random,safeguard=0)"));
     fb_bound_rule_free(out->inner[0]);
-    MUST(fb_rule_bind(&out->inner[0], &all_to_one));
+    must(fb_rule_bind(&out->inner[0], &all_to_one));
     return out;
 }
 
@@ -289,7 +289,7 @@ static void answer_both(fb_reading *reading, int64_t k, int n_right[2])
     for (int rule = 0; rule < 2; rule++) {
         fb_variant *variant;
 
-        MUST(fb_evict(&variant, reading, rule, &bos, 0, k));
+        must(fb_evict(&variant, reading, rule, &bos, 0, k));
         if (rule == 1) {
             const fb_kept *kept = &fb_variant_selection(variant)->kept;
 
@@ -330,7 +330,7 @@ a_better_allocation_wins_by_what_it_gives_to_the_head_that_counts(void **state)
             fb_reading *reading;
 
             recall_make(&r, &shape, i);
-            MUST(fb_read(&reading, the.engine, r.ids, N, rules, 2, i));
+            must(fb_read(&reading, the.engine, r.ids, N, rules, 2, i));
             answer_both(reading, ks[c], n_right);
             fb_reading_free(reading);
         }
@@ -346,14 +346,14 @@ a_better_allocation_wins_by_what_it_gives_to_the_head_that_counts(void **state)
 static int open_machine(void **state)
 {
     (void)state;
-    machine_open(&the, "builtin");
+    rig_open(&the, "builtin", NULL, NULL);
     return 0;
 }
 
 static int close_machine(void **state)
 {
     (void)state;
-    machine_close(&the);
+    rig_close(&the);
     return 0;
 }
 

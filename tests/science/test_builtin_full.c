@@ -13,6 +13,7 @@
 #include "base/embed.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 FB_EMBED(builtin_file, "builtin.gguf");
@@ -20,7 +21,7 @@ FB_EMBED(builtin_file, "builtin.gguf");
 enum { VOCABULARY = 64 };
 
 /* Logits after `? key` behind the context. */
-static void ask_whole(machine *m, const recall *r, int32_t key, float *logits)
+static void ask_whole(rig *m, const recall *r, int32_t key, float *logits)
 {
     int32_t ids[RECALL_MOST + 2];
     const int64_t n = r->shape.n + 2, last = n - 1;
@@ -28,7 +29,7 @@ static void ask_whole(machine *m, const recall *r, int32_t key, float *logits)
     memcpy(ids, r->ids, (size_t)r->shape.n * sizeof *ids);
     ids[n - 2] = ASK;
     ids[n - 1] = key;
-    MUST(fb_logits(m->engine, ids, n, &last, 1, logits));
+    must(fb_logits(m->engine, ids, n, &last, 1, logits));
 }
 
 /* By how much `token` leads every other. */
@@ -55,7 +56,7 @@ static int32_t absent_key(const recall *r)
 }
 
 /* Smallest margins over sequences of one shape. */
-static void check_margins(machine *m, const recall_shape *shape, int n_sequences)
+static void check_margins(rig *m, const recall_shape *shape, int n_sequences)
 {
     static recall r;
     double right = HUGE_VAL, absent = HUGE_VAL;
@@ -83,10 +84,10 @@ static void every_pair_is_recalled_by_a_margin_of_15(void **state)
         int pairs, n_sequences;
     } length[] = {{49, 24, 60},  {129, 23, 60}, {257, 23, 60},
                   {513, 23, 30}, {1025, 23, 8}, {2049, 23, 3}};
-    machine m;
+    rig m;
 
     (void)state;
-    machine_open(&m, "builtin");
+    rig_open(&m, "builtin", NULL, NULL);
     for (size_t i = 0; i < sizeof length / sizeof *length; i++)
         for (int inert = 0; inert < 2; inert++) {
             const recall_shape shape = {
@@ -94,7 +95,7 @@ static void every_pair_is_recalled_by_a_margin_of_15(void **state)
 
             check_margins(&m, &shape, length[i].n_sequences);
         }
-    machine_close(&m);
+    rig_close(&m);
 }
 
 static void planted_norms_change_no_logit(void **state)
@@ -106,12 +107,12 @@ static void planted_norms_change_no_logit(void **state)
 
     (void)state;
     for (int i = 0; i < 3; i++) {
-        machine m;
+        rig m;
 
-        machine_open(&m, models[i]);
+        rig_open(&m, models[i], NULL, NULL);
         recall_make(&r, &shape, 0);
         ask_whole(&m, &r, r.prompt[1], logits[i]);
-        machine_close(&m);
+        rig_close(&m);
     }
     for (int t = 0; t < VOCABULARY; t++)
         for (int i = 1; i < 3; i++)
@@ -120,10 +121,10 @@ static void planted_norms_change_no_logit(void **state)
 
 static void values_of_several_tokens_are_copied_one_by_one(void **state)
 {
-    machine m;
+    rig m;
 
     (void)state;
-    machine_open(&m, "builtin");
+    rig_open(&m, "builtin", NULL, NULL);
     for (int t = 1; t <= RECALL_MOST_VALUES; t++)
         for (int i = 0; i < 40; i++) {
             const recall_shape shape = {.n = 257, .pairs = 6, .values = t};
@@ -136,15 +137,15 @@ static void values_of_several_tokens_are_copied_one_by_one(void **state)
 
             recall_make(&r, &shape, (uint64_t)i);
             question = recall_question(&r);
-            MUST(fb_read(&reading, m.engine, r.ids, r.shape.n, NULL, 0, 0));
-            MUST(fb_keep_all(&full, reading));
-            MUST(fb_answer_group(reading, &full, 1, &question, &options, &answer));
+            must(fb_read(&reading, m.engine, r.ids, r.shape.n, NULL, 0, 0));
+            must(fb_keep_all(&full, reading));
+            must(fb_answer_group(reading, &full, 1, &question, &options, &answer));
             assert_int_equal(recall_n_right(&r, &answer), t);
             fb_answer_clear(&answer);
             fb_variant_free(full);
             fb_reading_free(reading);
         }
-    machine_close(&m);
+    rig_close(&m);
 }
 
 /* --- damage ----------------------------------------------------------------------- */
@@ -178,9 +179,9 @@ static int n_recalled(const char *model, int n_sequences)
 {
     const recall_shape shape = {.n = 257, .pairs = 23};
     int n_right = 0;
-    machine m;
+    rig m;
 
-    machine_open(&m, model);
+    rig_open(&m, model, NULL, NULL);
     for (int i = 0; i < n_sequences; i++) {
         float logits[VOCABULARY];
         static recall r;
@@ -189,7 +190,7 @@ static int n_recalled(const char *model, int n_sequences)
         ask_whole(&m, &r, r.prompt[1], logits);
         n_right += margin(logits, r.value[r.asked][0]) > 0;
     }
-    machine_close(&m);
+    rig_close(&m);
     return n_right;
 }
 

@@ -74,7 +74,7 @@ struct trial {
 /* A study at work. */
 struct work {
     const struct study *study;
-    machine machine;
+    rig rig;
     fb_bound_rule *rule[MOST_RULES];
     const char *text[MOST_RULES];
     int n_rules;
@@ -95,7 +95,7 @@ static inline int find_rule(struct work *w, const char *text)
 static inline void open_work(struct work *w, const struct study *study)
 {
     *w = (struct work){.study = study};
-    machine_open(&w->machine, study->model);
+    rig_open(&w->rig, study->model, NULL, NULL);
     for (int c = 0; c < study->n_claims; c++)
         for (int i = 0; i < CLAIM_MOST_K && study->claims[c].k[i] > 0; i++) {
             assert_true(w->n_trials < MOST_TRIALS);
@@ -110,7 +110,7 @@ static inline void close_work(struct work *w)
 {
     for (int i = 0; i < w->n_rules; i++)
         fb_bound_rule_free(w->rule[i]);
-    machine_close(&w->machine);
+    rig_close(&w->rig);
 }
 
 /* The rules that may look ahead see the rows of `? key`, and of no answer. */
@@ -124,9 +124,8 @@ static inline fb_reading *read_sequence(const struct work *w, const recall *r,
 
     for (int i = 0; i < w->n_rules; i++)
         rules[i] = (fb_seeded_rule){.rule = w->rule[i], .seed = 7};
-    MUST(
-        fb_read(&out, w->machine.engine, r->ids, r->shape.n, rules, w->n_rules, index));
-    MUST(fb_foresee(out, &seen));
+    must(fb_read(&out, w->rig.engine, r->ids, r->shape.n, rules, w->n_rules, index));
+    must(fb_foresee(out, &seen));
     return out;
 }
 
@@ -139,7 +138,7 @@ static inline fb_variant *evict(const struct trial *trial, fb_reading *reading)
                                 .sink = 1};
     fb_variant *out;
 
-    MUST(fb_evict(&out, reading, trial->rule, &protect, 0, trial->k));
+    must(fb_evict(&out, reading, trial->rule, &protect, 0, trial->k));
     return out;
 }
 
@@ -181,7 +180,7 @@ static inline void run_sequence(struct work *w, const recall *r, uint64_t index)
 
     for (int i = 0; i < w->n_trials; i++)
         variant[i] = evict(&w->trial[i], reading);
-    MUST(fb_answer_group(reading, variant, w->n_trials, &question, &options, answer));
+    must(fb_answer_group(reading, variant, w->n_trials, &question, &options, answer));
     for (int i = 0; i < w->n_trials; i++) {
         check_kept(w, r, variant[i], &answer[i]);
         check_claim(w->trial[i].claim, r, &answer[i]);

@@ -13,7 +13,7 @@
 #ifndef TESTS_SUPPORT_RECALL_H
 #define TESTS_SUPPORT_RECALL_H
 
-#include "tests/support/machine.h"
+#include "tests/support/rig.h"
 
 #include <flexbudget/task.h>
 #include <string.h>

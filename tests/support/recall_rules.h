@@ -14,6 +14,8 @@
 
 #include "rule/bound.h"
 
+#include <stdio.h>
+
 enum { MOST_SETS = 16 };
 
 /* One parameter, `x`: every local rule has just one. */
@@ -95,9 +97,9 @@ static inline fb_bound_rule *recall_bind(const fb_rule *rule, int64_t x)
 {
     fb_bound_rule *out;
 
-    MUST(fb_bound_rule_new(&out, rule));
+    must(fb_bound_rule_new(&out, rule));
     ((struct recall_param *)out->params)->x = x;
-    MUST(fb_bound_rule_finish(out));
+    must(fb_bound_rule_finish(out));
     return out;
 }
 
@@ -111,7 +113,7 @@ static inline fb_bound_rule *recall_rule(const char *text)
     int x = 0;
 
     if (text[0] != '@') {
-        MUST(fb_rule_parse(&out, text));
+        must(fb_rule_parse(&out, text));
         return out;
     }
     assert_true(sscanf(text, "@%31[a-z]:%d", name, &x) >= 1);
