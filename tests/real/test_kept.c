@@ -268,14 +268,14 @@ static void scores_are_those_of_kvpress(void **state)
     free_subject(&s);
 }
 
-static int open_machine(void **state)
+static int open_rig(void **state)
 {
     (void)state;
     reference_open(&the);
     return 0;
 }
 
-static int close_machine(void **state)
+static int close_rig(void **state)
 {
     (void)state;
     rig_close(&the);
@@ -290,5 +290,5 @@ int main(void)
         cmocka_unit_test(kept_sets_of_1500_tokens_are_those_of_kvpress),
     };
 
-    return cmocka_run_group_tests(tests, open_machine, close_machine);
+    return cmocka_run_group_tests(tests, open_rig, close_rig);
 }

@@ -372,14 +372,14 @@ static void rotation_is_that_of_transformers(void **state)
     }
 }
 
-static int open_machine(void **state)
+static int open_rig(void **state)
 {
     (void)state;
     reference_open(&the);
     return 0;
 }
 
-static int close_machine(void **state)
+static int close_rig(void **state)
 {
     (void)state;
     rig_close(&the);
@@ -395,5 +395,5 @@ int main(void)
         cmocka_unit_test(greedy_continuations_are_those_of_transformers),
     };
 
-    return cmocka_run_group_tests(tests, open_machine, close_machine);
+    return cmocka_run_group_tests(tests, open_rig, close_rig);
 }

@@ -343,14 +343,14 @@ a_better_allocation_wins_by_what_it_gives_to_the_head_that_counts(void **state)
     }
 }
 
-static int open_machine(void **state)
+static int open_rig(void **state)
 {
     (void)state;
     rig_open(&the, "builtin", NULL, NULL);
     return 0;
 }
 
-static int close_machine(void **state)
+static int close_rig(void **state)
 {
     (void)state;
     rig_close(&the);
@@ -368,5 +368,5 @@ int main(void)
             a_better_allocation_wins_by_what_it_gives_to_the_head_that_counts),
     };
 
-    return cmocka_run_group_tests(tests, open_machine, close_machine);
+    return cmocka_run_group_tests(tests, open_rig, close_rig);
 }
