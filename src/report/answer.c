@@ -252,7 +252,7 @@ static void extra_work(const fb_page *page, const fb_row *row)
         fb_text_puts(page->out, "under 0.01");
     else
         fb_html_number(page->out, percent, percent == 0 ? 0 : percent < 1 ? 2 : 1, 0);
-    fb_text_puts(page->out, " %");
+    fb_text_puts(page->out, "\xC2\xA0%");
 }
 
 /* The context is read whole before anything is evicted. */

@@ -108,18 +108,18 @@ static void smallest_effects(const fb_page *page)
 
 static void caption(const fb_page *page)
 {
-    fb_text_puts(page->out, "<p class=\"cap\">Grey band: the smallest difference that "
-                            "matters");
+    fb_text_puts(page->out, "<p class=\"cap\">Smallest difference that matters (the "
+                            "grey band)");
     for (int t = 0; t < page->results->n_tasks; t++) {
         const fb_result_task *task = &page->results->tasks[t];
 
-        fb_html(page->out, "%s%s \xC2\xB1", t == 0 ? " (" : ", ", task->name);
-        fb_html_number(page->out, task->margin, task->margin < 0.995 ? 2 : 1, 0);
+        fb_html(page->out, "%s%s \xC2\xB1", t == 0 ? ": " : ", ", task->name);
+        fb_html_number(page->out, task->margin, task->margin < 1 ? 2 : 0, 0);
         fb_html(page->out, " %s", task->unit);
     }
     fb_text_puts(
         page->out,
-        "). p: sign flips of whole documents. Group: rules that share a letter "
+        ". p: sign flips of whole documents. Group: rules that share a letter "
         "are not distinguishable (all pairs, Holm; stricter than the tests of "
         "column p). An interval that leaves out 0 beside p \xE2\x89\xA5 0.05 is "
         "no contradiction: intervals are not corrected for several "
@@ -140,17 +140,17 @@ void fb_page_differences(fb_page *page)
         fb_page_close(page);
         return;
     }
-    fb_html(page->out, "<p>Rule minus %s on the same documents, ", baseline);
+    fb_html(page->out, "<p>Rule minus %s on the same documents", baseline);
+    fb_text_puts(page->out, "<span class=\"chart-part\">, ");
     fb_page_budget(page);
     fb_text_puts(page->out, " kept. Filled: p\xC2\xA0&lt;\xC2\xA0"
-                            "0.05 after Holm over the "
-                            "rules tested.");
+                            "0.05 after Holm over the rules tested");
     if (page->results->n_tasks > 1)
-        fb_text_puts(page->out, " All panels use the order of the first.");
-    fb_text_puts(page->out, "</p>\n");
+        fb_text_puts(page->out, ". All panels use the order of the first");
+    fb_text_puts(page->out, "</span>.</p>\n");
     panels(page);
     caption(page);
-    fb_text_puts(page->out, "<details><summary>The numbers</summary>\n");
+    fb_page_numbers_open(page);
     for (int t = 0; t < page->results->n_tasks; t++)
         numbers(page, t, baseline);
     fb_text_puts(page->out, "</details>\n");

@@ -70,6 +70,11 @@ void fb_page_table_close(const fb_page *page, const char *name, int number)
     fb_text_puts(page->out, "</p>\n");
 }
 
+void fb_page_numbers_open(const fb_page *page)
+{
+    fb_text_puts(page->out, "<details class=\"numbers\" open><summary>The numbers</summary>\n");
+}
+
 void fb_page_chart(const fb_page *page, const char *chart, int task)
 {
     fb_html(page->out,

@@ -39,6 +39,8 @@ void fb_page_close(fb_page *page);
 /* <table> in a box that scrolls, and the buttons that copy it. */
 void fb_page_table_open(const fb_page *page, const char *name, int number);
 void fb_page_table_close(const fb_page *page, const char *name, int number);
+/* <details> with the numbers of the charts above it; the script closes it. */
+void fb_page_numbers_open(const fb_page *page);
 /* The place of a chart; the script fills it. */
 void fb_page_chart(const fb_page *page, const char *chart, int task);
 /* "20 %" in words that follow the chosen budget. */

@@ -153,7 +153,7 @@
     return draw(host, {
       chart: "quality",
       title: `${name}: ${words} against the share of the cache kept`,
-      width: Math.max(80, host.clientWidth - side - 22 - widest([fixed(low, digits), fixed(high, digits)], 12)),
+      width: Math.max(80, host.clientWidth - side - 10 - widest([fixed(low, digits), fixed(high, digits)], 12)),
       height,
       params: {
         reverse: lower, share_low: least, y_low: low, y_high: high, label_limit: side - 20,
@@ -271,6 +271,8 @@
     });
     return drawing;
   }
+
+  for (const part of $$("details.numbers")) part.open = false; // the charts show them
 
   // --- choices; they live in the address, as #b1=0&b2=1
   const experiments = $$("article").map((root, i) => new Experiment(root, page.experiments[i]));

@@ -151,7 +151,8 @@ void fb_page_quality(fb_page *page)
                  "differ. Thick: measured. Thin: to the full cache, where nothing is "
                  "evicted and all rules agree by definition. Bands: 95 % percentile "
                  "bootstrap over documents; point at a mark to bring its band "
-                 "forward.</p>\n<details><summary>The numbers</summary>\n");
+                 "forward.</p>\n");
+    fb_page_numbers_open(page);
     for (int t = 0; t < page->results->n_tasks; t++)
         numbers(page, t);
     fb_text_puts(page->out, "</details>\n");
