@@ -100,6 +100,7 @@ $(BUILTIN) &: $(BUILD)/make_builtin_model
 	@mkdir -p $(BUILD)/gen
 	$< $(BUILD)/gen
 $(BUILD)/obj/src/model/builtin.o: $(BUILTIN)
+$(BUILD)/obj/src/model/builtin.o: CPPFLAGS += -DFB_GEN='"$(BUILD)/gen"'
 
 # --- tests: one program per file; scripts beside them are run too ---
 ROOMS := unit ops rules science golden cases fail
