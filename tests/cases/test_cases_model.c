@@ -10,9 +10,14 @@
 #include "model/model.h"
 #include "tests/support/make_llama.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 enum { LITTLE_MEMORY = 1 << 20 };
 
