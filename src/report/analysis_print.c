@@ -230,6 +230,20 @@ static void print_mark(fb_text *text, const char *rule, int n, const char *what)
     fb_text_printf(text, " %s\n", what);
 }
 
+/* Sign flips have a smallest p: with few documents no pair can differ after Holm. */
+static void print_power_of_pairs(fb_text *text, const fb_analysis *a,
+                                 const fb_table *table)
+{
+    int n = 0;
+
+    for (int r = 0; r < table->n_rows; r++)
+        n += table->rows[r].letters[0] != 0;
+    if (n < 2 || ldexp(n * (n - 1), -table->n_documents) < 1 - a->confidence) return;
+    fb_say_count(text, table->n_documents, "document");
+    fb_text_printf(text, " cannot tell %d pairs apart: all share a letter\n",
+                   n * (n - 1) / 2);
+}
+
 static void print_marks(fb_text *text, const fb_analysis *a, const fb_table *table)
 {
     for (int r = 0; r < table->n_rows; r++) {
@@ -262,6 +276,7 @@ void fb_analysis_print_text(fb_text *text, const fb_analysis *a)
         print_caption(text, a, &a->tables[t]);
         print_rows(text, a, &a->tables[t]);
         print_marks(text, a, &a->tables[t]);
+        print_power_of_pairs(text, a, &a->tables[t]);
         if (!isnan(a->tables[t].smallest_effect)) {
             fb_say_smallest(text, a, &a->tables[t]);
             fb_text_puts(text, "\n");
