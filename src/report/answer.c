@@ -145,7 +145,8 @@ static void score_of(const fb_page *page, const fb_table *table, const char *nam
     const int digits = fb_page_digits(page, table->task);
 
     if (row == NULL) return;
-    fb_html(page->out, "%s ", name);
+    fb_html_breakable(page->out, name);
+    fb_text_puts(page->out, "\xC2\xA0");
     fb_html_number(page->out, row->mean, digits, 0);
 }
 
