@@ -59,10 +59,8 @@ static void write_page(const char *name, fake_shape shape)
 }
 
 static const fake_shape usual = {.rules = 10, .budgets = 2, .tasks = 2, .samples = 8};
-static const fake_shape most = {.rules = FAKE_RULES,
-                                .budgets = FAKE_BUDGETS,
-                                .tasks = FAKE_TASKS,
-                                .samples = 4};
+static const fake_shape most = {
+    .rules = FAKE_RULES, .budgets = FAKE_BUDGETS, .tasks = FAKE_TASKS, .samples = 4};
 
 static void usual_page(void **state)
 {
