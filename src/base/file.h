@@ -1,5 +1,7 @@
 /* file.h - files read whole, mapped, or written so that a crash leaves the old one.
  *
+ * Sentences do not name the path: the caller does, with fb_context.
+ *
  * SPDX-License-Identifier: MIT
  */
 #ifndef FB_BASE_FILE_H
@@ -14,17 +16,16 @@ typedef struct fb_map {
     size_t n;
 } fb_map;
 
-/* Maps a file read-only. FB_NOT_FOUND, FB_FORMAT (empty), FB_IO; the sentence has no
- * path.
- */
+/* Maps a file read-only. FB_NOT_FOUND, FB_FORMAT (empty, a folder), FB_IO. */
 FB_MUST_USE fb_status fb_map_open(fb_map *out, const char *path);
 void fb_map_close(fb_map *map);
 
-/* A whole file of at most `most` bytes, with a zero byte behind it; free with fb_free.
- */
+/* A whole file (or pipe) of at most `most` bytes, with a zero byte behind it; free with
+ * fb_free. FB_FORMAT if it is larger. */
 FB_MUST_USE fb_status fb_file_read(char **out, size_t *n_out, const char *path,
                                    size_t most);
-/* Writes `path` by way of a temporary file beside it and a rename. */
+/* Writes `path` by way of a temporary file beside it and a rename; mode and links of an
+ * existing file stay, a device or pipe is written to. */
 FB_MUST_USE fb_status fb_file_write(const char *path, const void *bytes, size_t n);
 
 #endif

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 void fb_philox(const uint64_t counter[4], const uint64_t key[2], uint64_t out[4]);
-/* Uniform in (0, 1) from 24 bits, exact in f32: (bits + 0.5) / 2^24. */
+/* Uniform in (0, 1) from 23 bits, exact in f32: (bits + 0.5) / 2^23. */
 float fb_philox_f32(uint64_t seed, uint64_t stream, uint64_t layer, uint64_t head,
                     uint64_t position, uint64_t event);
 

@@ -19,25 +19,33 @@ typedef struct fb_text {
     bool failed;
 } fb_text;
 
-void fb_text_init(fb_text *text,
-                  size_t most);    /* most: largest number of bytes; 0: 1 GiB */
-void fb_text_clear(fb_text *text); /* frees; ready for use again */
+/* `most`: the largest number of bytes; 0 means 1 GiB. A zeroed fb_text is the same as
+ * one initialised with 0. */
+void fb_text_init(fb_text *text, size_t most);
+void fb_text_clear(fb_text *text); /* frees; ready for use again, same `most` */
 void fb_text_add(fb_text *text, const char *bytes, size_t n);
 void fb_text_puts(fb_text *text, const char *string);
 void fb_text_printf(fb_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* The shortest decimal that reads back as `value`, with '.' in every locale; "nan",
+ * "inf", "-inf" for those. */
+void fb_text_add_real(fb_text *text, double value);
 const char *fb_text_string(const fb_text *text); /* lent; "" when empty */
 FB_MUST_USE fb_status fb_text_status(const fb_text *text);
 
 /* Distance of two words (insert, delete, replace, swap of neighbours): for "did you
- * mean".
- */
+ * mean". Words longer than 63 bytes are infinitely far from everything (INT_MAX). */
 int fb_word_distance(const char *a, const char *b);
-/* The nearest of `n` words if it is near enough to be meant, else NULL. */
+/* The nearest of `n` words if it is near enough to be meant, else NULL; the first of
+ * equally near ones. */
 const char *fb_nearest_word(const char *word, const char *const *words, int n);
 
-/* Whole-string numbers: false unless all of `string` is one. */
+/* Whole-string decimal numbers, no blanks around: false unless all of `string` is one
+ * and it fits. A real is finite, with '.' in every locale and no hexadecimal. */
 bool fb_parse_int(const char *string, int64_t *out);
-bool fb_parse_real(const char *string, double *out); /* finite; '.' in every locale */
+bool fb_parse_real(const char *string, double *out);
+
+/* Bytes of the UTF-8 character at `bytes` [n], or 0 if there is none that is valid. */
+size_t fb_utf8_length(const char *bytes, size_t n);
 
 #endif

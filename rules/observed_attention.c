@@ -1,0 +1,40 @@
+/* observed_attention.c - attention summed over queries, per query that could look.
+ *
+ *     score[h, j]  =  sum over queries i of A[h, i, j]  /  (n - position of j)
+ *
+ * then the mean over the query heads of a kv head. The newest entries met few queries,
+ * near ones, so their averages are high: recency comes in by itself.
+ *
+ * Reads    attention summed over queries, positions.
+ * Source   kvpress ObservedAttentionPress (which cites H2O, but see h2o.c).
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <flexbudget/rule.h>
+
+static void choose(const void *params, fb_choices *choices)
+{
+    (void)params;
+    choices->reads = FB_READS_ATTENTION_SUM | FB_READS_POSITION;
+}
+
+static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
+{
+    const fb_tensor n = fb_full(ops, 1, (int64_t[]){1}, (double)see->n);
+    const fb_tensor queries =
+        fb_add(ops, n, see->position, -1); /* [m] that saw an entry */
+
+    (void)params;
+    return fb_div(ops, see->attention_sum, queries); /* [heads, m] */
+}
+
+const fb_rule fb_rule_observed_attention = {
+    FB_RULE_HEAD,
+    .name = "observed_attention",
+    .summary = "mean attention of the queries that could look",
+    .family = "attention",
+    .source = "kvpress 0.5.5 ObservedAttentionPress",
+    .runs = FB_RUNS_ONE_SHOT | FB_RUNS_STREAMING,
+    .choose = choose,
+    .score = score,
+};

@@ -1,0 +1,218 @@
+/* file.c - whole files: mapped, read, replaced.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/file.h"
+
+#include "base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Opens for reading; the caller closes. A folder is not a file. */
+static fb_status open_file(int *out, struct stat *info, const char *path)
+{
+    *out = open(path, O_RDONLY | O_CLOEXEC);
+    if (*out < 0) return fb_fail(FB_NOT_FOUND, "cannot open: %s", strerror(errno));
+    if (fstat(*out, info) != 0)
+        return fb_fail(FB_IO, "cannot read: %s", strerror(errno));
+    if (S_ISDIR(info->st_mode)) return fb_fail(FB_FORMAT, "a folder, not a file");
+    return FB_OK;
+}
+
+static void close_file(int file)
+{
+    if (file >= 0) (void)close(file);
+}
+
+fb_status fb_map_open(fb_map *out, const char *path)
+{
+    struct stat info;
+    void *bytes;
+    int file;
+    fb_status status = open_file(&file, &info, path);
+
+    *out = (fb_map){0};
+    if (status != FB_OK) goto done;
+    if (!S_ISREG(info.st_mode)) {
+        status = fb_fail(FB_FORMAT, "not a regular file");
+        goto done;
+    }
+    if (info.st_size == 0) {
+        status = fb_fail(FB_FORMAT, "the file is empty");
+        goto done;
+    }
+    bytes = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (bytes == MAP_FAILED) {
+        status = fb_fail(FB_IO, "cannot map: %s", strerror(errno));
+        goto done;
+    }
+    *out = (fb_map){.bytes = bytes, .n = (size_t)info.st_size};
+done:
+    close_file(file); /* a mapping outlives its descriptor */
+    return status;
+}
+
+void fb_map_close(fb_map *map)
+{
+    union { /* munmap wants the address without its const */
+        const uint8_t *bytes;
+        void *address;
+    } mapped = {.bytes = map->bytes};
+
+    if (map->bytes != NULL) (void)munmap(mapped.address, map->n);
+    *map = (fb_map){0};
+}
+
+/* --- reading --- */
+
+/* Reads until the end or until `bytes` [most] is full; *n_out may be less. */
+static fb_status read_all(int file, char *bytes, size_t most, size_t *n_out)
+{
+    size_t n = 0;
+
+    while (n < most) {
+        const ssize_t got = read(file, bytes + n, most - n);
+
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return fb_fail(FB_IO, "cannot read: %s", strerror(errno));
+        if (got == 0) break;
+        n += (size_t)got;
+    }
+    *n_out = n;
+    return FB_OK;
+}
+
+static fb_status too_large(size_t most)
+{
+    return fb_fail(FB_FORMAT, "the file is larger than %zu bytes", most);
+}
+
+/* A pipe has no size, so the block grows until the end is seen. */
+static fb_status read_growing(int file, size_t first, size_t most, char **out,
+                              size_t *n_out)
+{
+    size_t capacity = first, n = 0;
+
+    for (;;) {
+        char *bytes = fb_realloc(FB_ACCOUNT_other, *out, capacity + 1);
+        size_t got = 0;
+
+        if (bytes == NULL)
+            return fb_fail(FB_NO_MEMORY, "no memory for a file of %zu bytes", capacity);
+        *out = bytes;
+        FB_TRY(read_all(file, bytes + n, capacity + 1 - n, &got));
+        n += got;
+        if (n > most) return too_large(most);
+        if (n <= capacity) break;
+        capacity = capacity > most / 2 ? most : 2 * capacity;
+    }
+    (*out)[n] = 0;
+    *n_out = n;
+    return FB_OK;
+}
+
+fb_status fb_file_read(char **out, size_t *n_out, const char *path, size_t most)
+{
+    struct stat info;
+    int file;
+    char *bytes = NULL;
+    size_t n = 0;
+    fb_status status = open_file(&file, &info, path);
+
+    *out = NULL;
+    *n_out = 0;
+    if (status == FB_OK && (uintmax_t)info.st_size > most) status = too_large(most);
+    if (status == FB_OK) {
+        const size_t guess = info.st_size > 0 ? (size_t)info.st_size : 4096;
+
+        status = read_growing(file, guess < most ? guess : most, most, &bytes, &n);
+    }
+    close_file(file);
+    if (status != FB_OK) {
+        fb_free(bytes);
+        return status;
+    }
+    *out = bytes;
+    *n_out = n;
+    return FB_OK;
+}
+
+/* --- writing --- */
+
+static fb_status write_all(int file, const char *bytes, size_t n)
+{
+    while (n > 0) {
+        const ssize_t put = write(file, bytes, n);
+
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) return fb_fail(FB_IO, "cannot write: %s", strerror(errno));
+        bytes += put;
+        n -= (size_t)put;
+    }
+    return FB_OK;
+}
+
+/* Writes and closes. On a disk full of reserves it is fsync or close that says so. */
+static fb_status write_and_close(int file, const void *bytes, size_t n, bool sync)
+{
+    fb_status status = write_all(file, bytes, n);
+
+    if (status == FB_OK && sync && fsync(file) != 0)
+        status = fb_fail(FB_IO, "cannot write: %s", strerror(errno));
+    if (close(file) != 0 && status == FB_OK)
+        status = fb_fail(FB_IO, "cannot write: %s", strerror(errno));
+    return status;
+}
+
+/* A device or a pipe cannot be replaced, it is written to. */
+static fb_status write_in_place(const char *path, const void *bytes, size_t n)
+{
+    const int file = open(path, O_WRONLY | O_CLOEXEC);
+
+    if (file < 0) return fb_fail(FB_IO, "cannot write: %s", strerror(errno));
+    return write_and_close(file, bytes, n, false);
+}
+
+/* `target` is the file itself, not a link to it. */
+static fb_status replace(const char *target, mode_t mode, const void *bytes, size_t n)
+{
+    static atomic_uint serial;
+    char beside[PATH_MAX];
+    fb_status status;
+    const int length = snprintf(beside, sizeof beside, "%s.%ld-%u.tmp", target,
+                                (long)getpid(), atomic_fetch_add(&serial, 1));
+    int file;
+
+    if (length < 0 || (size_t)length >= sizeof beside)
+        return fb_fail(FB_IO, "cannot write: %s", strerror(ENAMETOOLONG));
+    file = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (file < 0) return fb_fail(FB_IO, "cannot write: %s", strerror(errno));
+    status = write_and_close(file, bytes, n, true);
+    if (status == FB_OK && rename(beside, target) != 0)
+        status = fb_fail(FB_IO, "cannot write: %s", strerror(errno));
+    if (status != FB_OK) (void)unlink(beside);
+    return status;
+}
+
+fb_status fb_file_write(const char *path, const void *bytes, size_t n)
+{
+    struct stat info;
+    char target[PATH_MAX];
+
+    if (stat(path, &info) != 0) return replace(path, 0666, bytes, n);
+    if (S_ISDIR(info.st_mode)) return fb_fail(FB_IO, "cannot write: a folder");
+    if (!S_ISREG(info.st_mode)) return write_in_place(path, bytes, n);
+    if (realpath(path, target) == NULL)
+        return fb_fail(FB_IO, "cannot write: %s", strerror(errno));
+    return replace(target, info.st_mode & 0777, bytes, n);
+}

@@ -1,0 +1,205 @@
+/* bound.c - binding: defaults, choices joined over a tree, canonical text.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rule/bound.h"
+
+#include "base/params.h"
+#include "base/text.h"
+
+#include <string.h>
+
+enum { TEXT_BYTES = 4096 };
+
+/* A loaded rule is as untrusted as a file: its struct is checked before it is used. */
+static fb_status check_rule(const fb_rule *rule)
+{
+    const bool has_hook = rule->kind == FB_KIND_RULE      ? rule->score != NULL
+                          : rule->kind == FB_KIND_WRAPPER ? rule->wrap != NULL
+                                                          : rule->share != NULL;
+
+    if (rule->abi != FB_RULE_ABI || rule->size != sizeof *rule)
+        return fb_fail(FB_UNSUPPORTED, "rule made for ABI %d; this program has %d",
+                       rule->abi, FB_RULE_ABI);
+    if (rule->update != NULL || rule->select != NULL || rule->edit != NULL ||
+        rule->replay != NULL)
+        return fb_fail(
+            FB_UNSUPPORTED,
+            "rule '%s' sets a hook that is not called yet (update, select, edit, "
+            "replay); leave it NULL",
+            rule->name);
+    if (rule->n_inner < 0 || rule->n_inner > FB_MAX_INNER ||
+        (rule->kind == FB_KIND_ALLOCATION && rule->n_inner != 1) ||
+        (rule->kind == FB_KIND_RULE && rule->n_inner != 0))
+        return fb_fail(FB_DEFECT, "rule '%s' asks for %d inner rules", rule->name,
+                       rule->n_inner);
+    if (!has_hook && rule->choose == NULL)
+        return fb_fail(FB_DEFECT, "rule '%s' has no formula", rule->name);
+    return FB_OK;
+}
+
+fb_status fb_bound_rule_new(fb_bound_rule **out, const fb_rule *rule)
+{
+    fb_bound_rule *bound;
+
+    *out = NULL;
+    FB_TRY(check_rule(rule));
+    bound = fb_zalloc(FB_ACCOUNT_other, sizeof *bound);
+    if (bound == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a rule");
+    bound->rule = rule;
+    if (rule->params_bytes > 0) {
+        bound->params = fb_zalloc(FB_ACCOUNT_other, rule->params_bytes);
+        if (bound->params == NULL) {
+            fb_bound_rule_free(bound);
+            return fb_fail(FB_NO_MEMORY, "no memory for a rule");
+        }
+        fb_params_init(rule->params, bound->params);
+    }
+    *out = bound;
+    return FB_OK;
+}
+
+void fb_bound_rule_free(fb_bound_rule *bound)
+{
+    if (bound == NULL) return;
+    for (int i = 0; i < bound->n_inner; i++)
+        fb_bound_rule_free(bound->inner[i]);
+    fb_free(bound->params);
+    fb_free(bound->text);
+    fb_free(bound);
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* What an outer rule inherits: needs add up, smoothing and grouping stay with the
+ * inner. */
+static void join(fb_choices *into, const fb_choices *inner)
+{
+    into->reads |= inner->reads;
+    into->window = larger(into->window, inner->window);
+    into->unscored_last = larger(into->unscored_last, inner->unscored_last);
+    into->sink = larger(into->sink, inner->sink);
+    into->recent = larger(into->recent, inner->recent);
+    into->min_tokens = larger(into->min_tokens, inner->min_tokens);
+    if (inner->recent_quota > into->recent_quota)
+        into->recent_quota = inner->recent_quota;
+    into->keeps_all = into->keeps_all || inner->keeps_all;
+}
+
+static fb_status check_choices(const fb_bound_rule *bound)
+{
+    const fb_choices *c = &bound->choices;
+
+    if (c->keeps_all && bound->n_inner > 0)
+        return fb_fail(FB_USAGE, "'%s' cannot go around a rule that evicts nothing",
+                       bound->rule->name);
+    if (!c->keeps_all && bound->rule->kind == FB_KIND_RULE &&
+        bound->rule->score == NULL)
+        return fb_fail(FB_DEFECT, "rule '%s' has no score", bound->rule->name);
+    if ((bound->own.pool_average != 0 && bound->own.pool_average % 2 == 0) ||
+        (bound->own.pool_max != 0 && bound->own.pool_max % 2 == 0))
+        return fb_fail(FB_USAGE,
+                       "rule '%s': an even kernel has no middle; use an odd one",
+                       bound->rule->name);
+    if ((c->reads & FB_READS_WINDOW_ATTENTION) != 0 && c->window < 1)
+        return fb_fail(FB_DEFECT, "rule '%s' reads window attention but sets no window",
+                       bound->rule->name);
+    return FB_OK;
+}
+
+static fb_status print_text(fb_bound_rule *bound)
+{
+    fb_text params, text;
+    fb_status status;
+
+    fb_text_init(&params, TEXT_BYTES);
+    fb_text_init(&text, TEXT_BYTES);
+    if (bound->params != NULL)
+        fb_params_print(bound->rule->params, bound->params, &params);
+    fb_text_puts(&text, bound->rule->name);
+    for (int i = 0; i < bound->n_inner; i++) {
+        fb_text_puts(&text, i == 0 ? "(" : ",");
+        fb_text_puts(&text, bound->inner[i]->text);
+    }
+    if (params.n > 0) fb_text_puts(&text, bound->n_inner > 0 ? "," : ":");
+    fb_text_puts(&text, fb_text_string(&params));
+    if (bound->n_inner > 0) fb_text_puts(&text, ")");
+    status = fb_text_status(&text);
+    if (status == FB_OK) {
+        bound->text = fb_strdup(fb_text_string(&text));
+        if (bound->text == NULL) status = fb_fail(FB_NO_MEMORY, "no memory for a rule");
+    }
+    fb_text_clear(&params);
+    fb_text_clear(&text);
+    return status;
+}
+
+fb_status fb_bound_rule_finish(fb_bound_rule *bound)
+{
+    if (bound->n_inner != bound->rule->n_inner)
+        return fb_fail(FB_USAGE, "'%s' needs %d rule%s between its brackets; %d given",
+                       bound->rule->name, bound->rule->n_inner,
+                       bound->rule->n_inner == 1 ? "" : "s", bound->n_inner);
+    for (int i = 0; i < bound->n_inner; i++) {
+        if (bound->inner[i]->rule->kind == FB_KIND_ALLOCATION)
+            return fb_fail(FB_USAGE,
+                           "'%s' shares the budget and must be outermost; write "
+                           "'%s(%s(...))'",
+                           bound->inner[i]->rule->name, bound->inner[i]->rule->name,
+                           bound->rule->name);
+        join(&bound->choices, &bound->inner[i]->choices);
+    }
+    if (bound->rule->choose != NULL)
+        bound->rule->choose(bound->params, &bound->choices);
+    bound->own = bound->choices;
+    FB_TRY(check_choices(bound));
+    return print_text(bound);
+}
+
+fb_status fb_rule_bind(fb_bound_rule **out, const fb_rule *rule)
+{
+    fb_status status;
+
+    FB_TRY(fb_bound_rule_new(out, rule));
+    status = fb_bound_rule_finish(*out);
+    if (status != FB_OK) {
+        fb_bound_rule_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+const fb_rule *fb_bound_rule_get(const fb_bound_rule *rule)
+{
+    return rule->rule;
+}
+
+const char *fb_bound_rule_text(const fb_bound_rule *rule)
+{
+    return rule->text;
+}
+
+const char *fb_bound_rule_family(const fb_bound_rule *rule)
+{
+    const bool shares = rule->rule->kind == FB_KIND_ALLOCATION;
+
+    return shares ? fb_bound_rule_family(rule->inner[0]) : rule->rule->family;
+}
+
+const fb_choices *fb_bound_rule_choices(const fb_bound_rule *rule)
+{
+    return &rule->choices;
+}
+
+bool fb_bound_rule_is_random(const fb_bound_rule *rule)
+{
+    return (rule->choices.reads & FB_READS_RANDOM) != 0;
+}
+
+bool fb_bound_rule_is_deployable(const fb_bound_rule *rule)
+{
+    return (rule->choices.reads & FB_READS_FUTURE) == 0;
+}

@@ -1,0 +1,28 @@
+/* bound.h - inside of src/rule: a rule with its parameters and inner rules.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FB_RULE_BOUND_H
+#define FB_RULE_BOUND_H
+
+#include "rule/rule.h"
+
+enum { FB_MAX_INNER = 4 };
+
+struct fb_bound_rule {
+    const fb_rule *rule;
+    void *params;       /* rule->params_bytes; NULL if none */
+    fb_choices own;     /* what this rule alone chose */
+    fb_choices choices; /* joined with those of the inner rules */
+    char *text;         /* canonical */
+    int n_inner;
+    fb_bound_rule *inner[FB_MAX_INNER];
+};
+
+/* A rule without inner rules yet, parameters at their defaults; checks the rule's
+ * struct. */
+FB_MUST_USE fb_status fb_bound_rule_new(fb_bound_rule **out, const fb_rule *rule);
+/* After parameters and inner rules are set: choices and canonical text. */
+FB_MUST_USE fb_status fb_bound_rule_finish(fb_bound_rule *bound);
+
+#endif

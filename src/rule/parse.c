@@ -1,0 +1,208 @@
+/* parse.c - rule expressions.
+ *
+ *     expression = name [ "(" piece { "," piece } ")" ] [ ":" setting { "," setting } ]
+ *     piece      = expression | setting
+ *     setting    = key "=" value
+ *
+ * Settings separated by commas go on as long as the rule they follow knows the key: in
+ * `adakv(snapkv:window=16, safeguard=0.3)` `safeguard` is adakv's, since snapkv has
+ * none.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/params.h"
+#include "base/text.h"
+#include "rule/bound.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { WORD_BYTES = 128, DEEPEST = 8, LONGEST = 2048 };
+
+struct parser {
+    const char *text, *at;
+    int depth;
+};
+
+static void skip_blanks(struct parser *p)
+{
+    while (*p->at == ' ' || *p->at == '\t')
+        p->at++;
+}
+
+static fb_status refuse(const struct parser *p, const char *what)
+{
+    return fb_fail(FB_USAGE, "rule '%s', character %d: %s", p->text,
+                   (int)(p->at - p->text) + 1, what);
+}
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '-';
+}
+
+/* Copies a run of `accept`ed characters to `out`. */
+static fb_status read_run(struct parser *p, bool (*accept)(char), char *out,
+                          const char *what)
+{
+    size_t n = 0;
+
+    skip_blanks(p);
+    while (accept(p->at[n]))
+        n++;
+    if (n == 0) return refuse(p, what);
+    if (n >= WORD_BYTES) return refuse(p, "this word is too long");
+    memcpy(out, p->at, n);
+    out[n] = 0;
+    p->at += n;
+    skip_blanks(p);
+    return FB_OK;
+}
+
+static bool is_value(char c)
+{
+    return c != 0 && strchr("(),= \t", c) == NULL;
+}
+
+/* True if `key=` stands at the cursor; the key is copied. */
+static bool peek_key(const struct parser *p, char *out)
+{
+    struct parser ahead = *p;
+
+    return read_run(&ahead, is_word, out, "") == FB_OK && *ahead.at == '=';
+}
+
+static bool has_key(const fb_rule *rule, const char *key)
+{
+    for (const fb_param *row = rule->params; row != NULL && row->name != NULL; row++)
+        if (strcmp(row->name, key) == 0) return true;
+    return false;
+}
+
+static fb_status read_setting(struct parser *p, fb_bound_rule *bound)
+{
+    static const fb_param none[] = {FB_PARAM_END};
+    const fb_rule *rule = bound->rule;
+    char key[WORD_BYTES], value[WORD_BYTES];
+
+    FB_TRY(read_run(p, is_word, key, "expected a key"));
+    if (*p->at != '=') return refuse(p, "expected '='");
+    p->at++;
+    FB_TRY(read_run(p, is_value, value, "expected a value"));
+    return fb_context(fb_params_set(rule->params != NULL ? rule->params : none,
+                                    bound->params, key, value),
+                      "rule '%s'", rule->name);
+}
+
+static fb_status unknown_rule(const char *name)
+{
+    const char *names[256];
+    const int n = fb_rule_count() < 256 ? fb_rule_count() : 256;
+    const char *nearest;
+
+    for (int r = 0; r < n; r++)
+        names[r] = fb_rule_at(r)->name;
+    nearest = fb_nearest_word(name, names, n);
+    if (nearest == NULL)
+        return fb_fail(FB_USAGE, "unknown rule '%s'; 'flexbudget rules' lists them",
+                       name);
+    return fb_fail(FB_USAGE, "unknown rule '%s'; did you mean '%s'?", name, nearest);
+}
+
+static fb_status read_expression(struct parser *p, fb_bound_rule **out);
+
+static fb_status read_inner(struct parser *p, fb_bound_rule *bound)
+{
+    char key[WORD_BYTES];
+    fb_bound_rule *inner;
+
+    if (peek_key(p, key)) return read_setting(p, bound);
+    if (bound->n_inner == FB_MAX_INNER) return refuse(p, "too many rules in brackets");
+    FB_TRY(read_expression(p, &inner));
+    bound->inner[bound->n_inner++] = inner;
+    return FB_OK;
+}
+
+static fb_status read_brackets(struct parser *p, fb_bound_rule *bound)
+{
+    if (bound->rule->n_inner == 0)
+        return fb_fail(FB_USAGE,
+                       "rule '%s' takes no rules in brackets; settings follow a "
+                       "colon, as in '%s:key=value'",
+                       bound->rule->name, bound->rule->name);
+    do {
+        p->at++; /* the bracket or the comma */
+        FB_TRY(read_inner(p, bound));
+        skip_blanks(p);
+    } while (*p->at == ',');
+    if (*p->at != ')') return refuse(p, "expected ',' or ')'");
+    p->at++;
+    skip_blanks(p);
+    return FB_OK;
+}
+
+/* After the colon. At the top every further key must be this rule's; in brackets a key
+ * that it does not know ends the list and is left to the wrapper. */
+static fb_status read_settings(struct parser *p, fb_bound_rule *bound)
+{
+    char key[WORD_BYTES];
+    struct parser ahead;
+
+    p->at++; /* the colon */
+    FB_TRY(read_setting(p, bound));
+    while (*p->at == ',') {
+        ahead = *p;
+        ahead.at++;
+        if (p->depth > 1 && (!peek_key(&ahead, key) || !has_key(bound->rule, key)))
+            return FB_OK;
+        p->at++;
+        FB_TRY(read_setting(p, bound));
+    }
+    return FB_OK;
+}
+
+static fb_status read_parts(struct parser *p, fb_bound_rule *bound)
+{
+    if (*p->at == '(') FB_TRY(read_brackets(p, bound));
+    if (*p->at == ':') FB_TRY(read_settings(p, bound));
+    return fb_bound_rule_finish(bound);
+}
+
+static fb_status read_expression(struct parser *p, fb_bound_rule **out)
+{
+    char name[WORD_BYTES];
+    const fb_rule *rule;
+    fb_status status;
+
+    *out = NULL;
+    if (p->depth == DEEPEST) return refuse(p, "brackets nest too deep");
+    FB_TRY(read_run(p, is_word, name, "expected the name of a rule"));
+    rule = fb_rule_find(name);
+    if (rule == NULL) return unknown_rule(name);
+    FB_TRY(fb_bound_rule_new(out, rule));
+    p->depth++;
+    status = read_parts(p, *out);
+    p->depth--;
+    if (status != FB_OK) {
+        fb_bound_rule_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+fb_status fb_rule_parse(fb_bound_rule **out, const char *expression)
+{
+    struct parser p = {.text = expression, .at = expression};
+    fb_status status;
+
+    *out = NULL;
+    if (strlen(expression) > LONGEST)
+        return fb_fail(FB_USAGE, "a rule expression of %zu bytes; at most %d",
+                       strlen(expression), LONGEST);
+    FB_TRY(read_expression(&p, out));
+    if (*p.at == 0) return FB_OK;
+    status = refuse(&p, "nothing more was expected here");
+    fb_bound_rule_free(*out);
+    *out = NULL;
+    return status;
+}

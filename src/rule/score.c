@@ -1,0 +1,152 @@
+/* score.c - from a rule's formula to one score per kv head and entry.
+ *
+ * Always in this order: the formula, its scored entries, smoothing, the group of query
+ * heads, then wrappers from the inside out. (With a mean over the group, smoothing and
+ * grouping commute only for the average pool; published code pools first.)
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rule/bound.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { ROWS = 0, COLUMNS = 1, QUERIES = 1 };
+
+/* A rule with a shorter window than the experiment's longest sees its own last rows. */
+static fb_signals own_window(const fb_bound_rule *bound, fb_ops *ops,
+                             const fb_signals *see)
+{
+    fb_signals own = *see;
+    int64_t rows;
+
+    if ((bound->own.reads & FB_READS_WINDOW_ATTENTION) == 0) return own;
+    rows = fb_size(ops, see->window_attention, QUERIES);
+    if (rows > bound->own.window)
+        own.window_attention = fb_narrow(ops, see->window_attention, QUERIES,
+                                         rows - bound->own.window, bound->own.window);
+    return own;
+}
+
+static fb_status check_shape(const fb_bound_rule *bound, const fb_ops *ops,
+                             fb_tensor score, const fb_signals *see, int64_t columns)
+{
+    int64_t rows;
+
+    FB_TRY(fb_ops_status(ops));
+    rows = fb_n_dims(ops, score) == 2 ? fb_size(ops, score, ROWS) : 0;
+    if ((rows == see->heads || rows == see->kv_heads || rows == 1) &&
+        fb_size(ops, score, COLUMNS) == columns)
+        return FB_OK;
+    return fb_fail(
+        FB_DEFECT,
+        "rule '%s' returned a score of the wrong shape; %lld entries of %lld or "
+        "%lld heads were expected",
+        bound->rule->name, (long long)columns, (long long)see->heads,
+        (long long)see->kv_heads);
+}
+
+/* [1, m] for all kv heads. */
+static fb_tensor repeat(fb_ops *ops, fb_tensor row, int64_t kv_heads)
+{
+    const int64_t shape[] = {kv_heads, fb_size(ops, row, COLUMNS)};
+
+    return fb_add(ops, fb_full(ops, 2, shape, 0), row, 1);
+}
+
+/* [heads, m] to [kv_heads, m]. */
+static fb_tensor group(const fb_bound_rule *bound, fb_ops *ops, fb_tensor score,
+                       const fb_signals *see)
+{
+    const int64_t rows = fb_size(ops, score, ROWS), m = fb_size(ops, score, COLUMNS);
+    const int64_t grouped[] = {see->kv_heads, rows / see->kv_heads, m};
+    fb_tensor mean;
+
+    if (bound->own.group == FB_GROUP_LAYER && rows > 1) {
+        mean = fb_mean(ops, score, ROWS);
+        score = fb_reshape(ops, mean, 2, (int64_t[]){1, m});
+    }
+    if (fb_size(ops, score, ROWS) == 1) return repeat(ops, score, see->kv_heads);
+    if (rows == see->kv_heads) return score;
+    score = fb_reshape(ops, score, 3, grouped);
+    return bound->own.group == FB_GROUP_MAX ? fb_amax(ops, score, 1)
+                                            : fb_mean(ops, score, 1);
+}
+
+static fb_tensor plain_score(const fb_bound_rule *bound, fb_ops *ops,
+                             const fb_signals *see)
+{
+    const int64_t scored = see->m - bound->own.unscored_last;
+    const fb_signals own = own_window(bound, ops, see);
+    fb_tensor score = bound->rule->score(ops, &own, bound->params);
+    const fb_status status = check_shape(bound, ops, score, see, see->m);
+
+    if (status != FB_OK) {
+        fb_ops_refuse(ops, status);
+        return FB_NONE;
+    }
+    score = fb_narrow(ops, score, COLUMNS, 0, scored);
+    if (bound->own.pool_average > 1)
+        score = fb_avg_pool1d(ops, score, bound->own.pool_average);
+    if (bound->own.pool_max > 1) score = fb_max_pool1d(ops, score, bound->own.pool_max);
+    return group(bound, ops, score, see);
+}
+
+static fb_tensor score_of(const fb_bound_rule *bound, fb_ops *ops,
+                          const fb_signals *see)
+{
+    const int64_t scored = see->m - bound->choices.unscored_last;
+    fb_tensor inner[FB_MAX_INNER];
+    fb_status status;
+    fb_tensor score;
+
+    if (bound->rule->kind == FB_KIND_RULE) return plain_score(bound, ops, see);
+    for (int i = 0; i < bound->n_inner; i++) {
+        inner[i] = score_of(bound->inner[i], ops, see);
+        inner[i] = fb_narrow(ops, inner[i], COLUMNS, 0, scored);
+    }
+    if (bound->rule->kind == FB_KIND_ALLOCATION) return inner[0];
+    score = bound->rule->wrap(ops, see, inner, bound->params);
+    status = check_shape(bound, ops, score, see, scored);
+    if (status == FB_OK) return group(bound, ops, score, see);
+    fb_ops_refuse(ops, status);
+    return FB_NONE;
+}
+
+/* NaN has no place in an order: it would silently mean "keep" or "drop". */
+static fb_status check_numbers(const fb_bound_rule *bound, fb_ops *ops, fb_tensor score,
+                               const fb_signals *see)
+{
+    const int64_t m = fb_size(ops, score, COLUMNS), n = fb_size(ops, score, ROWS) * m;
+    float *host = fb_alloc(FB_ACCOUNT_scratch, (size_t)n * sizeof *host);
+    fb_status status;
+
+    if (host == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a score");
+    status = fb_to_host(ops, score, host, (size_t)n * sizeof *host);
+    for (int64_t i = 0; status == FB_OK && i < n; i++)
+        if (isnan(host[i]))
+            status =
+                fb_fail(FB_DEFECT,
+                        "rule '%s': score of layer %lld, kv head %lld, position %lld "
+                        "is NaN",
+                        bound->text, (long long)see->layer, (long long)(i / m),
+                        (long long)(i % m));
+    fb_free(host);
+    return status;
+}
+
+fb_tensor fb_bound_rule_score(const fb_bound_rule *rule, fb_ops *ops,
+                              const fb_signals *see)
+{
+    fb_tensor score;
+    fb_status status;
+
+    if (rule->choices.keeps_all) return FB_NONE;
+    fb_scope_open(ops);
+    score = fb_scope_return(ops, score_of(rule, ops, see));
+    if (fb_ops_status(ops) != FB_OK) return FB_NONE;
+    status = check_numbers(rule, ops, score, see);
+    if (status == FB_OK) return score;
+    fb_ops_refuse(ops, status);
+    return FB_NONE;
+}
