@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "experiment/spec_inside.h"
 #include "base/memory.h"
+#include "experiment/spec_inside.h"
 
 #include <ctype.h>
 #include <stdarg.h>

@@ -182,8 +182,8 @@ static fb_status read_setting(fb_spec *spec, int row, const fb_yaml_node *node)
 
     if (option->type == FB_TYPE_LATER)
         return fb_yaml_fail(FB_UNSUPPORTED, spec->yaml, &node->key_place,
-                            "key '%s' is known but not built yet: %s",
-                            option->key, option->help);
+                            "key '%s' is known but not built yet: %s", option->key,
+                            option->help);
     if (fb_option_is_list(option) && node->kind == FB_YAML_LIST)
         return read_list(spec, row, node);
     status = read_item(option, node, &item);
@@ -232,10 +232,9 @@ static fb_status unknown_key(const fb_spec *spec, const char *path,
     nearest = fb_nearest_word(node->key, list, n);
     if (nearest != NULL)
         return fb_yaml_fail(FB_USAGE, spec->yaml, &node->key_place,
-                            "unknown key '%s'; did you mean '%s'?", node->key,
-                            nearest);
-    return fb_yaml_fail(FB_USAGE, spec->yaml, &node->key_place,
-                        "unknown key '%s'", node->key);
+                            "unknown key '%s'; did you mean '%s'?", node->key, nearest);
+    return fb_yaml_fail(FB_USAGE, spec->yaml, &node->key_place, "unknown key '%s'",
+                        node->key);
 }
 
 static fb_status read_map(fb_spec *spec, const char *path, const fb_yaml_node *map)
