@@ -84,6 +84,7 @@ $(BUILTIN) &: $(BUILD)/make_builtin_model
 	@mkdir -p $(BUILD)/gen
 	$< $(BUILD)/gen
 $(BUILD)/obj/src/model/builtin.o: $(BUILTIN)
+$(BUILD)/obj/src/model/builtin.o: CPPFLAGS += -DFB_GEN='"$(BUILD)/gen"'
 
 # Unit tests: one program per file.
 TEST_SOURCES := $(wildcard tests/unit/*.c tests/ops/*.c tests/rules/*.c tests/science/*.c tests/golden/*.c tests/cases/*.c tests/fail/*.c)

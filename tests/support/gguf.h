@@ -32,7 +32,7 @@ typedef struct gguf {
     gguf_tensor tensor[64];
 } gguf;
 
-static uint64_t gguf_uint(gguf *g, size_t n_bytes)
+static inline uint64_t gguf_uint(gguf *g, size_t n_bytes)
 {
     uint64_t value = 0;
 
@@ -42,7 +42,7 @@ static uint64_t gguf_uint(gguf *g, size_t n_bytes)
     return value;
 }
 
-static void gguf_skip(gguf *g, uint64_t type, uint64_t n)
+static inline void gguf_skip(gguf *g, uint64_t type, uint64_t n)
 {
     static const uint8_t size[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
@@ -59,7 +59,7 @@ static void gguf_skip(gguf *g, uint64_t type, uint64_t n)
     }
 }
 
-static void gguf_tensor_info(gguf *g, gguf_tensor *t)
+static inline void gguf_tensor_info(gguf *g, gguf_tensor *t)
 {
     const uint64_t n_name = gguf_uint(g, 8);
     uint64_t n_dims;
@@ -77,7 +77,7 @@ static void gguf_tensor_info(gguf *g, gguf_tensor *t)
 }
 
 /* Reads the table of contents; `bytes` is lent. */
-static void gguf_open(gguf *g, const uint8_t *bytes, size_t n)
+static inline void gguf_open(gguf *g, const uint8_t *bytes, size_t n)
 {
     uint64_t n_pairs;
 
@@ -98,7 +98,7 @@ static void gguf_open(gguf *g, const uint8_t *bytes, size_t n)
 }
 
 /* The tensor of that name; a missing one fails the test. */
-static const gguf_tensor *gguf_find(const gguf *g, const char *name)
+static inline const gguf_tensor *gguf_find(const gguf *g, const char *name)
 {
     for (int i = 0; i < g->n_tensors; i++)
         if (strcmp(g->tensor[i].name, name) == 0) return &g->tensor[i];
