@@ -19,6 +19,7 @@
 #include "base/yaml.h"
 #include "cache/cache.h"
 #include "experiment/option.h"
+#include "model/model.h"
 #include "rule/rule.h"
 #include "select/select.h"
 #include "task/task.h"
@@ -75,6 +76,10 @@ FB_MUST_USE fb_status fb_spec_set(fb_spec *spec, const char *assignment);
  * one call of `report` (NULL: none); the status is that of the first. */
 typedef void fb_report(void *self, const char *problem);
 FB_MUST_USE fb_status fb_spec_check(fb_spec *spec, fb_report *report, void *self);
+
+/* The hash of the model file becomes part of the experiment; FB_USAGE if the file asked
+ * for another one. */
+FB_MUST_USE fb_status fb_spec_bind_model(fb_spec *spec, const fb_model_facts *facts);
 
 /* The rule with this label, or -1. */
 int fb_spec_find_rule(const fb_spec *spec, const char *label);

@@ -344,3 +344,18 @@ fb_status fb_spec_check(fb_spec *spec, fb_report *report, void *self)
     check_seeds(&c);
     return c.first;
 }
+
+fb_status fb_spec_bind_model(fb_spec *spec, const fb_model_facts *facts)
+{
+    const char *asked = fb_values_text(&spec->values, FB_SET_model_sha256);
+
+    if (strcmp(asked, "auto") == 0)
+        return fb_values_set(&spec->values, FB_SET_model_sha256,
+                             spec->values.value[FB_SET_model_sha256].origin,
+                             facts->sha256);
+    if (strcmp(asked, facts->sha256) == 0) return FB_OK;
+    return fb_spec_fail(spec, FB_USAGE, FB_SET_model_sha256, 0,
+                        "model.sha256 is %.12s..., but the file '%s' has %.12s...",
+                        asked, fb_values_text(&spec->values, FB_SET_model),
+                        facts->sha256);
+}
