@@ -1,8 +1,7 @@
 /* answer.c - the top of the page: the sentence, its numbers, what it holds for.
  *
  * Sentence and paragraph come from the analysis as plain text; names of rules in them
- * get their colour here. What must agree before numbers are compared is read from the
- * signature, so that badges and signature cannot tell two stories.
+ * get their colour here.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -59,36 +58,10 @@ static void prose(const fb_page *page, const char *text)
 
 /* --- badges */
 
-/* The bytes of field `key` of a signature "fb1|m:...|k:...", n = 0 if it has none. */
-static const char *signature_field(const char *signature, char key, size_t *n)
-{
-    const char *at = signature;
-
-    *n = 0;
-    while (at != NULL && (at = strchr(at, '|')) != NULL) {
-        at++;
-        if (at[0] != key || at[1] != ':') continue;
-        *n = strcspn(at + 2, "|");
-        return at + 2;
-    }
-    return "";
-}
-
 static void badge(const fb_page *page, const char *name, const char *value)
 {
     if (value != NULL && *value != '\0')
         fb_html(page->out, "<li>%s <b>%s</b></li>\n", name, value);
-}
-
-static void signature_badge(const fb_page *page, const char *name, char key)
-{
-    size_t n;
-    const char *value = signature_field(page->analysis->signature, key, &n);
-
-    if (n == 0) return;
-    fb_html(page->out, "<li>%s <b>", name);
-    fb_html_bytes(page->out, value, n);
-    fb_text_puts(page->out, "</b></li>\n");
 }
 
 /* "prefill.agnostic.original" in words. */
@@ -100,26 +73,24 @@ static void protocol_badge(const fb_page *page)
         {"original", "original positions"},
         {"compact", "compact positions"},
     };
-    size_t n;
-    const char *at = signature_field(page->analysis->signature, 'p', &n);
-    const char *end = at + n;
+    const char *at = page->results->protocol;
 
-    if (n == 0) return;
+    if (at == NULL || *at == '\0') return;
     fb_text_puts(page->out, "<li>protocol <b>");
-    while (at < end) {
-        const size_t part = strcspn(at, ".|") < (size_t)(end - at) ? strcspn(at, ".|")
-                                                                   : (size_t)(end - at);
+    for (;;) {
+        const size_t n = strcspn(at, ".");
         const char *word = NULL;
 
         for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-            if (strlen(words[i][0]) == part && strncmp(at, words[i][0], part) == 0)
+            if (strlen(words[i][0]) == n && strncmp(at, words[i][0], n) == 0)
                 word = words[i][1];
         if (word != NULL)
             fb_html_text(page->out, word);
         else
-            fb_html_bytes(page->out, at, part);
-        at += part + 1;
-        if (at < end) fb_text_puts(page->out, ", ");
+            fb_html_bytes(page->out, at, n);
+        if (at[n] == '\0') break;
+        fb_text_puts(page->out, ", ");
+        at += n + 1;
     }
     fb_text_puts(page->out, "</b></li>\n");
 }
@@ -153,7 +124,7 @@ static void badges(const fb_page *page)
 
     fb_text_puts(page->out, "<ul class=\"badges\">\n");
     protocol_badge(page);
-    signature_badge(page, "protection, sinks + recent", 'g');
+    badge(page, "protection, sinks + recent", results->protection);
     if (results->class_name != NULL && *results->class_name != '\0')
         fb_html(page->out, "<li>class <b>%s</b> %s</li>\n", results->class_name,
                 results->class_reasons);
@@ -162,7 +133,7 @@ static void badges(const fb_page *page)
                      "<li>class and compute quota <b>not checked yet</b></li>\n");
     badge(page, "model", results->model.name);
     documents_badge(page);
-    signature_badge(page, "kernel", 'k');
+    badge(page, "kernel", results->kernel);
     fb_text_puts(page->out, "</ul>\n");
 }
 
@@ -258,10 +229,9 @@ static void extra_work(const fb_page *page, const fb_row *row)
 /* The context is read whole before anything is evicted. */
 static bool is_one_shot(const fb_page *page)
 {
-    size_t n;
-    const char *protocol = signature_field(page->analysis->signature, 'p', &n);
+    const char *protocol = page->results->protocol;
 
-    return n >= 7 && strncmp(protocol, "prefill", 7) == 0;
+    return protocol != NULL && strncmp(protocol, "prefill", 7) == 0;
 }
 
 static void bytes_figure(const fb_page *page, const fb_table *table)

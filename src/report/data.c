@@ -3,20 +3,29 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/json.h"
 #include "report/page.h"
 
 #include <math.h>
 
+static void add_string(const fb_page *page, const char *value)
+{
+    if (value == NULL)
+        fb_text_puts(page->out, "null");
+    else
+        fb_json_add_string(page->out, value);
+}
+
 static void number(const fb_page *page, const char *name, double value)
 {
     fb_text_printf(page->out, ",\"%s\":", name);
-    fb_json_number(page->out, value);
+    fb_json_add_real(page->out, value);
 }
 
 static void string(const fb_page *page, const char *name, const char *value)
 {
     fb_text_printf(page->out, ",\"%s\":", name);
-    fb_json_string(page->out, value);
+    add_string(page, value);
 }
 
 static void rules(const fb_page *page)
@@ -103,7 +112,7 @@ void fb_page_data(const fb_page *page)
     fb_text_puts(page->out, "\"budgets\":[");
     for (int b = 0; b < page->results->n_budgets; b++) {
         fb_text_puts(page->out, b == 0 ? "" : ",");
-        fb_json_string(page->out, page->results->budgets[b].asked);
+        add_string(page, page->results->budgets[b].asked);
     }
     fb_text_puts(page->out, "],\n");
     rules(page);

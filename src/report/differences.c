@@ -44,11 +44,8 @@ static void row_of(const fb_page *page, const fb_table *table, const fb_row *row
     fb_html_interval_cell(page->out, row->difference_interval.low,
                           row->difference_interval.high, digits, FB_NUMBER_SIGNED);
     if (tested) {
-        fb_text_printf(page->out, "<td data-v=\"%.17g\">", row->p);
-        fb_html_p(page->out, row->p);
-        fb_text_printf(page->out, "</td><td data-v=\"%.17g\">", row->p_holm);
-        fb_html_p(page->out, row->p_holm);
-        fb_text_puts(page->out, "</td>");
+        fb_html_p_cell(page->out, row->p);
+        fb_html_p_cell(page->out, row->p_holm);
     } else {
         fb_text_puts(page->out, "<td></td><td></td>");
     }

@@ -44,13 +44,6 @@ static void rules(const fb_page *page)
     fb_page_table_close(page, "rules", 0);
 }
 
-static void size_cell(const fb_page *page, double n_bytes)
-{
-    fb_text_printf(page->out, "<td data-v=\"%.17g\">", isfinite(n_bytes) ? n_bytes : 0);
-    fb_html_size(page->out, n_bytes);
-    fb_text_puts(page->out, "</td>");
-}
-
 /* Cells that need a word: "3 fell back, 1 shrunk". */
 static void marks(const fb_page *page, const fb_row *row)
 {
@@ -78,9 +71,9 @@ static void bytes_row(const fb_page *page, const fb_table *table, const fb_row *
     fb_text_puts(page->out, "</th><td>");
     fb_html_budget(page->out, &page->results->budgets[table->budget]);
     fb_text_puts(page->out, "</td>");
-    size_cell(page, row->kept_bytes);
-    size_cell(page, row->budget_bytes);
-    size_cell(page, row->full_bytes);
+    fb_html_size_cell(page->out, row->kept_bytes);
+    fb_html_size_cell(page->out, row->budget_bytes);
+    fb_html_size_cell(page->out, row->full_bytes);
     fb_html_cell(page->out, 100 * row->filled, 1, 0);
     fb_html_cell(page->out, 100 * row->extra_flops, 3, 0);
     marks(page, row);

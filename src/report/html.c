@@ -1,4 +1,4 @@
-/* html.c - escaping, numbers for people, JSON for the script.
+/* html.c - escaping, and numbers for people.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,26 +14,6 @@
 #define REPLACEMENT "\xEF\xBF\xBD"
 #define MINUS       "\xE2\x88\x92"
 #define DASH        "\xE2\x80\x93"
-
-/* Bytes of the character at `at` (of `n` that are left), 0 if it is none: Unicode 15,
- * table 3-7. */
-static size_t character(const unsigned char *at, size_t n)
-{
-    const size_t length = at[0] < 0x80                    ? 1
-                          : at[0] >= 0xC2 && at[0] < 0xE0 ? 2
-                          : at[0] >= 0xE0 && at[0] < 0xF0 ? 3
-                          : at[0] >= 0xF0 && at[0] < 0xF5 ? 4
-                                                          : 0;
-
-    if (length == 0 || length > n) return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((at[i] & 0xC0) != 0x80) return 0;
-    if (at[0] == 0xE0 && at[1] < 0xA0) return 0; /* longer than needed */
-    if (at[0] == 0xED && at[1] > 0x9F) return 0; /* a surrogate */
-    if (at[0] == 0xF0 && at[1] < 0x90) return 0;
-    if (at[0] == 0xF4 && at[1] > 0x8F) return 0; /* above U+10FFFF */
-    return length;
-}
 
 static bool is_control(unsigned char c)
 {
@@ -61,15 +41,15 @@ static const char *entity(unsigned char c)
 static void escape(fb_text *out, const char *bytes, size_t n, const char *break_after)
 {
     for (size_t i = 0; i < n;) {
-        const unsigned char *at = (const unsigned char *)bytes + i;
-        const size_t length = character(at, n - i);
-        const char *other = length == 0 ? REPLACEMENT : entity(*at);
+        const size_t length = fb_utf8_length(bytes + i, n - i);
+        const char *other = length == 0 ? REPLACEMENT : entity((unsigned char)bytes[i]);
 
         if (other != NULL)
             fb_text_puts(out, other);
         else
             fb_text_add(out, bytes + i, length);
-        if (*at != '\0' && strchr(break_after, *at) != NULL) fb_text_puts(out, "<wbr>");
+        if (bytes[i] != '\0' && strchr(break_after, bytes[i]) != NULL)
+            fb_text_puts(out, "<wbr>");
         i += length == 0 ? 1 : length;
     }
 }
@@ -165,12 +145,31 @@ void fb_html_size(fb_text *out, double n_bytes)
     fb_text_printf(out, " %s", units[unit]);
 }
 
+/* Opens a cell that carries `value` with all its digits, or nothing. */
+static void open_cell(fb_text *out, double value)
+{
+    fb_text_puts(out, "<td data-v=\"");
+    if (isfinite(value)) fb_text_add_real(out, value);
+    fb_text_puts(out, "\">");
+}
+
+void fb_html_p_cell(fb_text *out, double p)
+{
+    open_cell(out, p);
+    fb_html_p(out, p);
+    fb_text_puts(out, "</td>");
+}
+
+void fb_html_size_cell(fb_text *out, double n_bytes)
+{
+    open_cell(out, n_bytes);
+    fb_html_size(out, n_bytes);
+    fb_text_puts(out, "</td>");
+}
+
 void fb_html_cell(fb_text *out, double value, int digits, unsigned flags)
 {
-    if (isfinite(value))
-        fb_text_printf(out, "<td data-v=\"%.17g\">", value);
-    else
-        fb_text_puts(out, "<td data-v=\"\">");
+    open_cell(out, value);
     fb_html_number(out, value, digits, flags);
     fb_text_puts(out, "</td>");
 }
@@ -178,44 +177,29 @@ void fb_html_cell(fb_text *out, double value, int digits, unsigned flags)
 void fb_html_interval_cell(fb_text *out, double low, double high, int digits,
                            unsigned flags)
 {
-    if (isfinite(low) && isfinite(high))
-        fb_text_printf(out, "<td data-v=\"%.17g to %.17g\">", low, high);
-    else
-        fb_text_puts(out, "<td>");
+    fb_text_puts(out, "<td data-v=\"");
+    if (isfinite(low) && isfinite(high)) {
+        fb_text_add_real(out, low);
+        fb_text_puts(out, " to ");
+        fb_text_add_real(out, high);
+    }
+    fb_text_puts(out, "\">");
     fb_html_interval(out, low, high, digits, flags);
     fb_text_puts(out, "</td>");
 }
 
-void fb_json_string(fb_text *out, const char *string)
+/* In JSON '<' stands in strings alone, where it may be written as a number. */
+void fb_html_json(fb_text *out, const char *json, size_t n)
 {
-    if (string == NULL) {
-        fb_text_puts(out, "null");
-        return;
-    }
-    fb_text_puts(out, "\"");
-    for (size_t n = strlen(string); n > 0;) {
-        const unsigned char *at = (const unsigned char *)string;
-        const size_t length = character(at, n);
-        const size_t step = length == 0 ? 1 : length;
+    while (n > 0) {
+        const char *less = memchr(json, '<', n);
+        const size_t plain = less == NULL ? n : (size_t)(less - json);
 
-        if (length == 0)
-            fb_text_puts(out, REPLACEMENT);
-        else if (*at < 0x20 || *at == 0x7F || strchr("\"\\<>&", *at) != NULL)
-            fb_text_printf(out, "\\u%04x", *at);
-        else
-            fb_text_add(out, string, length);
-        string += step;
-        n -= step;
+        fb_text_add(out, json, plain);
+        if (less != NULL) fb_text_puts(out, "\\u003c");
+        json += plain + (less != NULL);
+        n -= plain + (less != NULL);
     }
-    fb_text_puts(out, "\"");
-}
-
-void fb_json_number(fb_text *out, double value)
-{
-    if (isfinite(value))
-        fb_text_printf(out, "%.17g", value);
-    else
-        fb_text_puts(out, "null");
 }
 
 size_t fb_utf8_cut(const char *bytes, size_t n, size_t most)

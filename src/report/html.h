@@ -1,7 +1,7 @@
 /* html.h - text on its way into the page: escaped unless it is ours.
  *
  * What is not UTF-8, and control characters, become U+FFFD. A number that is not finite
- * becomes a dash, in JSON null.
+ * becomes a dash.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -31,11 +31,13 @@ void fb_html_size(fb_text *out, double n_bytes);
 
 /* A table cell that shows `value` rounded and carries it whole, for those who copy. */
 void fb_html_cell(fb_text *out, double value, int digits, unsigned flags);
+void fb_html_p_cell(fb_text *out, double p);
+void fb_html_size_cell(fb_text *out, double n_bytes);
 void fb_html_interval_cell(fb_text *out, double low, double high, int digits,
                            unsigned flags);
 
-void fb_json_string(fb_text *out, const char *string); /* with quotes; NULL: null */
-void fb_json_number(fb_text *out, double value);
+/* JSON as it may stand inside <script>: no '<' in it. */
+void fb_html_json(fb_text *out, const char *json, size_t n);
 
 /* The longest prefix of at most `most` bytes that does not cut a character. */
 size_t fb_utf8_cut(const char *bytes, size_t n, size_t most);

@@ -72,7 +72,8 @@ void fb_page_table_close(const fb_page *page, const char *name, int number)
 
 void fb_page_numbers_open(const fb_page *page)
 {
-    fb_text_puts(page->out, "<details class=\"numbers\" open><summary>The numbers</summary>\n");
+    fb_text_puts(page->out,
+                 "<details class=\"numbers\" open><summary>The numbers</summary>\n");
 }
 
 void fb_page_chart(const fb_page *page, const char *chart, int task)
@@ -102,7 +103,8 @@ static int tightest_budget(const fb_page *page)
 
     for (int i = 0; i < page->analysis->n_tables; i++) {
         const fb_table *table = &page->analysis->tables[i];
-        const double share = table->n_rows > 0 ? fb_table_share(page, table) : (double)NAN;
+        const double share =
+            table->n_rows > 0 ? fb_table_share(page, table) : (double)NAN;
 
         if (!(share < smallest)) continue;
         smallest = share;
@@ -250,26 +252,38 @@ static void fill_body(const struct job *job)
         experiment(job, i);
 }
 
+static void charts_data(fb_text *out)
+{
+    fb_text_puts(out, "{\"config\":");
+    embedded(out, config_json, config_json_end);
+    fb_text_puts(out, ",\"charts\":{\"order\":");
+    embedded(out, order_json, order_json_end);
+    fb_text_puts(out, ",\"quality\":");
+    embedded(out, quality_json, quality_json_end);
+    fb_text_puts(out, ",\"forest\":");
+    embedded(out, forest_json, forest_json_end);
+    fb_text_puts(out, "},\n");
+}
+
 static void fill_data(const struct job *job)
 {
-    fb_text_puts(job->out, "{\"config\":");
-    embedded(job->out, config_json, config_json_end);
-    fb_text_puts(job->out, ",\"charts\":{\"order\":");
-    embedded(job->out, order_json, order_json_end);
-    fb_text_puts(job->out, ",\"quality\":");
-    embedded(job->out, quality_json, quality_json_end);
-    fb_text_puts(job->out, ",\"forest\":");
-    embedded(job->out, forest_json, forest_json_end);
-    fb_text_puts(job->out, "},\n\"experiments\":[");
+    fb_text json = {0};
+    const struct job to_json = {&json, job->analyses, job->n, job->options};
+
+    charts_data(&json);
+    fb_text_puts(&json, "\"experiments\":[");
     for (int i = 0; i < job->n; i++) {
         fb_page page;
 
-        fb_text_puts(job->out, i == 0 ? "" : ",\n");
-        if (!page_init(&page, job, i)) return;
+        fb_text_puts(&json, i == 0 ? "" : ",\n");
+        if (!page_init(&page, &to_json, i)) break;
         fb_page_data(&page);
         fb_free(page.order);
     }
-    fb_text_puts(job->out, "]}");
+    fb_text_puts(&json, "]}");
+    fb_html_json(job->out, fb_text_string(&json), json.n);
+    job->out->failed |= json.failed;
+    fb_text_clear(&json);
 }
 
 static void fill_charts(const struct job *job)

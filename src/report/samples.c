@@ -169,7 +169,11 @@ static void score_cell(const fb_page *page, int task, int sample, int rule)
         fb_text_printf(page->out, "<span data-budget=\"%d\"%s%s", b,
                        right ? " class=\"ok\"" : "",
                        b == page->budget ? "" : " hidden");
-        if (isfinite(score)) fb_text_printf(page->out, " data-v=\"%.17g\"", score);
+        if (isfinite(score)) {
+            fb_text_puts(page->out, " data-v=\"");
+            fb_text_add_real(page->out, score);
+            fb_text_puts(page->out, "\"");
+        }
         fb_text_puts(page->out, right ? ">\xE2\x9C\x93\xC2\xA0" : ">");
         fb_html_number(page->out, score, fb_page_digits(page, task), 0);
         fb_text_puts(page->out, "</span>");

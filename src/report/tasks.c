@@ -50,10 +50,11 @@ static void cell(const fb_page *page, const fb_table *table, int rule)
     } else if (row == fb_table_baseline(table)) {
         fb_text_puts(page->out, "<td data-v=\"0\"><span>ref</span></td>");
     } else {
+        fb_text_puts(page->out, "<td data-v=\"");
+        fb_text_add_real(page->out, share);
         fb_text_printf(page->out,
-                       "<td data-v=\"%.17g\"%s><span style=\"background-color:"
-                       "rgb(var(--%s)/%.2f)\">",
-                       share, row->verdict == FB_VERDICT_open ? " class=\"ns\"" : "",
+                       "\"%s><span style=\"background-color:rgb(var(--%s)/%.2f)\">",
+                       row->verdict == FB_VERDICT_open ? " class=\"ns\"" : "",
                        share < 0 ? "bad" : "good", 0.72 * fmin(fabs(share), 100) / 100);
         fb_html_number(page->out, share, 0, FB_NUMBER_SIGNED);
         fb_text_puts(page->out, "</span></td>");
@@ -67,7 +68,8 @@ static void head(const fb_page *page)
     fb_text_puts(page->out, "<thead><tr><th></th>");
     for (int t = 0; t < results->n_tasks; t++) {
         fb_text_puts(page->out, t == 0 ? "" : "<th class=\"gap\"></th>");
-        fb_html(page->out, "<th class=\"grp\" colspan=\"%d\" scope=\"colgroup\">%s</th>",
+        fb_html(page->out,
+                "<th class=\"grp\" colspan=\"%d\" scope=\"colgroup\">%s</th>",
                 results->n_budgets, results->tasks[t].name);
     }
     fb_text_puts(page->out, "</tr>\n<tr><th scope=\"col\">rule</th>");

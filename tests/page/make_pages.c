@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "support/fake_results.h"
+#include "tests/support/fake_results.h"
 
 #include "report/report.h"
 
