@@ -32,7 +32,8 @@ static const fb_option options[] = {
                  .words = "all",
                  .argument = "N",
                  .group = "Output",
-                 .help = "samples shown per task: those on which the rules differ most"},
+                 .help =
+                     "samples shown per task: those on which the rules differ most"},
     [TEXT] = {.name = "text",
               .type = FB_TYPE_FLAG,
               .initial = "on",
@@ -51,7 +52,8 @@ static char *page_path(const char *results)
 
     if (dot != NULL && slash != NULL && dot < slash) dot = NULL;
     fb_text_init(&text, 0);
-    fb_text_add(&text, results, dot == NULL ? strlen(results) : (size_t)(dot - results));
+    fb_text_add(&text, results,
+                dot == NULL ? strlen(results) : (size_t)(dot - results));
     fb_text_puts(&text, ".html");
     path = fb_strdup(fb_text_string(&text));
     fb_text_clear(&text);

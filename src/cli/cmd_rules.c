@@ -139,8 +139,7 @@ static void add_params(const fb_rule *rule, fb_text *out)
     if (rule->params == NULL || rule->params_bytes > sizeof values) return;
     fb_text_init(&rows, 0);
     fb_params_init(rule->params, values);
-    fb_text_puts(&rows,
-                 "parameter\tdefault\trange\torigin of the default\tmeaning\n");
+    fb_text_puts(&rows, "parameter\tdefault\trange\torigin of the default\tmeaning\n");
     for (const fb_param *row = rule->params; row->name != NULL; row++) {
         fb_text_printf(&rows, "%s\t", row->name);
         fb_param_print_value(row, values, &rows);
@@ -162,7 +161,8 @@ static void add_choices(const fb_bound_rule *bound, fb_text *out)
     print_reads(c->reads, c->window, out);
     fb_text_puts(out, "\n");
     if (c->pool_average > 0)
-        fb_text_printf(out, "smoothing  average over %lld\n", (long long)c->pool_average);
+        fb_text_printf(out, "smoothing  average over %lld\n",
+                       (long long)c->pool_average);
     if (c->pool_max > 0)
         fb_text_printf(out, "smoothing  maximum over %lld\n", (long long)c->pool_max);
     if (c->unscored_last > 0)
@@ -172,8 +172,9 @@ static void add_choices(const fb_bound_rule *bound, fb_text *out)
         fb_text_printf(out, "keeps      the newest %.15g %% of the budget\n",
                        c->recent_quota * 100);
     if (c->sink > 0 || c->recent > 0)
-        fb_text_printf(out, "protects   %lld first and %lld last as published "
-                            "(--protect published)\n",
+        fb_text_printf(out,
+                       "protects   %lld first and %lld last as published "
+                       "(--protect published)\n",
                        (long long)c->sink, (long long)c->recent);
     fb_text_puts(out, "state      0 bytes per entry\n");
 }
@@ -221,7 +222,8 @@ static fb_status find(const char *name, const fb_rule **out)
         names[n] = fb_rule_at(n)->name;
     nearest = fb_nearest_word(name, names, n);
     if (nearest != NULL)
-        return fb_fail(FB_USAGE, "unknown rule '%s'; did you mean '%s'?", name, nearest);
+        return fb_fail(FB_USAGE, "unknown rule '%s'; did you mean '%s'?", name,
+                       nearest);
     return fb_fail(FB_USAGE, "unknown rule '%s'\nhelp: flexbudget rules", name);
 }
 

@@ -13,8 +13,8 @@ static fb_status own_statistics(const fb_results *results, fb_analysis_options *
     fb_status status = fb_spec_init(&spec);
 
     if (status == FB_OK)
-        status = fb_spec_parse(&spec, "specification", results->spec,
-                               strlen(results->spec));
+        status =
+            fb_spec_parse(&spec, "specification", results->spec, strlen(results->spec));
     if (status == FB_OK) {
         out->confidence = fb_values_real(&spec.values, FB_SET_confidence) / 100;
         out->replicates = (int)fb_values_int(&spec.values, FB_SET_resamples);

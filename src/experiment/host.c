@@ -83,8 +83,8 @@ void fb_host_read(fb_host *host)
     if (!find_line("/proc/cpuinfo", "model name", host->cpu, sizeof host->cpu))
         (void)snprintf(host->cpu, sizeof host->cpu, "unknown");
     if (uname(&name) == 0)
-        (void)snprintf(host->kernel, sizeof host->kernel, "%s %s %s", name.sysname,
-                       name.release, name.machine);
+        (void)snprintf(host->kernel, sizeof host->kernel, "%.30s %.60s %.30s",
+                       name.sysname, name.release, name.machine);
 #ifdef __clang__
     (void)snprintf(host->compiler, sizeof host->compiler, "clang %s",
                    __clang_version__);

@@ -46,7 +46,7 @@ static fb_status check_bytes(const fb_plan *plan, int budget)
     const fb_budget *b = &plan->spec->budgets[budget];
     const double row = (double)plan->shape.layers * (double)plan->shape.kv_heads *
                        (double)fb_entry_bytes(&plan->shape);
-    char text[32], asked[32], least[32];
+    char text[64], asked[32], least[32];
     int64_t longest = 0, k;
 
     if (b->kind != FB_BUDGET_BYTES) return FB_OK;

@@ -370,7 +370,8 @@ fb_status fb_run_store_failure(fb_runner *run, const fb_cell *cell, const char *
     status = fb_store_put_cell(run->store, &row);
     if (status != FB_OK) return status;
     if (result->failed++ == 0) {
-        (void)snprintf(result->reason, sizeof result->reason, "%s", text);
+        (void)snprintf(result->reason, sizeof result->reason, "%.*s",
+                       (int)sizeof result->reason - 1, text);
         (void)snprintf(result->failed_rule, sizeof result->failed_rule, "%s", label);
         (void)snprintf(result->failed_sample, sizeof result->failed_sample, "%s/%s",
                        task, sample->key);
