@@ -45,9 +45,9 @@ static void find_folder(char *out, size_t n)
     if (folder != NULL && folder[0] != '\0')
         (void)snprintf(out, n, "%s", folder);
     else if (cache != NULL && cache[0] != '\0')
-        (void)snprintf(out, n, "%s/flexbudget", cache);
+        (void)snprintf(out, n, "%s/flexbudget/models", cache);
     else
-        (void)snprintf(out, n, "%s/.cache/flexbudget", home == NULL ? "" : home);
+        (void)snprintf(out, n, "%s/.cache/flexbudget/models", home == NULL ? "" : home);
 }
 
 static int by_name(const void *a, const void *b)

@@ -59,22 +59,23 @@ void fb_align(const char *rows, fb_text *out)
 /* Words of a paragraph, broken before WIDTH; later lines begin at `indent`. */
 static void add_wrapped(fb_text *out, const char *text, int at, int indent)
 {
+    bool is_first = true;
+
     while (*text != '\0') {
         const size_t n = strcspn(text, " ");
         const int width = width_of(text, n);
 
-        if (at + width > WIDTH && at > indent) {
+        if (!is_first && at + 1 + width > WIDTH) {
             fb_text_printf(out, "\n%*s", indent, "");
             at = indent;
+        } else if (!is_first) {
+            fb_text_puts(out, " ");
+            at++;
         }
         fb_text_add(out, text, n);
         at += width;
-        text += n;
-        if (*text == ' ') {
-            text++;
-            if (at < WIDTH) fb_text_puts(out, " ");
-            at++;
-        }
+        text += n + (text[n] == ' ');
+        is_first = false;
     }
     fb_text_puts(out, "\n");
 }

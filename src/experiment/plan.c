@@ -95,20 +95,19 @@ static fb_status make_all(fb_plan *plan, fb_report *report, void *self)
     fb_status first = FB_OK;
 
     for (int i = 0; i < spec->n_tasks; i++) {
-        fb_status status = fb_plan_make(plan, i);
+        const fb_status status = fb_plan_make(plan, i);
 
         if (status == FB_OK) continue;
-        status =
-            fb_context(status, "task '%s'", fb_bound_task_get(spec->tasks[i])->name);
         if (report != NULL) report(self, fb_error_message());
         if (first == FB_OK) first = status;
     }
-    for (int i = 0; first == FB_OK && i < spec->n_budgets; i++) {
+    if (first != FB_OK) return first;
+    for (int i = 0; i < spec->n_budgets; i++) {
         const fb_status status = check_bytes(plan, i);
 
         if (status == FB_OK) continue;
         if (report != NULL) report(self, fb_error_message());
-        first = status;
+        if (first == FB_OK) first = status;
     }
     return first;
 }
