@@ -118,6 +118,20 @@ static void documents_badge(const fb_page *page)
     fb_text_puts(page->out, "</b></li>\n");
 }
 
+/* Whether an experiment is of the closed class, and inside the compute quota, is not
+ * looked at yet: then the page says so instead of a class. */
+static void class_badge(const fb_page *page)
+{
+    const char *name = page->results->class_name;
+    const char *reasons = page->results->class_reasons;
+
+    if (name == NULL || *name == '\0' || strcmp(name, "unchecked") == 0)
+        fb_text_puts(page->out,
+                     "<li>class and compute quota <b>not checked yet</b></li>\n");
+    else
+        fb_html(page->out, "<li>class <b>%s</b> %s</li>\n", name, reasons);
+}
+
 static void badges(const fb_page *page)
 {
     const fb_results *results = page->results;
@@ -125,12 +139,7 @@ static void badges(const fb_page *page)
     fb_text_puts(page->out, "<ul class=\"badges\">\n");
     protocol_badge(page);
     badge(page, "protection, sinks + recent", results->protection);
-    if (results->class_name != NULL && *results->class_name != '\0')
-        fb_html(page->out, "<li>class <b>%s</b> %s</li>\n", results->class_name,
-                results->class_reasons);
-    else
-        fb_text_puts(page->out,
-                     "<li>class and compute quota <b>not checked yet</b></li>\n");
+    class_badge(page);
     badge(page, "model", results->model.name);
     documents_badge(page);
     badge(page, "kernel", results->kernel);
@@ -145,7 +154,8 @@ static void score_of(const fb_page *page, const fb_table *table, const char *nam
     const int digits = fb_page_digits(page, table->task);
 
     if (row == NULL) return;
-    fb_html(page->out, "%s ", name);
+    fb_html_breakable(page->out, name);
+    fb_text_puts(page->out, "\xC2\xA0");
     fb_html_number(page->out, row->mean, digits, 0);
 }
 

@@ -81,12 +81,15 @@ void fb_html_swatch(const fb_page *page, int rule)
 void fb_html_budget(fb_text *out, const fb_store_budget *budget)
 {
     const char *asked = budget->asked == NULL ? "" : budget->asked;
-    const size_t n = strcspn(asked, "%");
+    const size_t n = strspn(asked, "0123456789.");
 
     fb_html_bytes(out, asked, n);
-    if (asked[n] == '\0') return;
-    if (n > 0 && asked[n - 1] != ' ') fb_text_puts(out, "\xC2\xA0");
-    fb_html_text(out, asked + n);
+    if (n == 0 || asked[n] == '\0') {
+        fb_html_text(out, asked + n);
+        return;
+    }
+    fb_text_puts(out, "\xC2\xA0");
+    fb_html_text(out, asked + n + (asked[n] == ' '));
 }
 
 const char *fb_metric_words(const char *metric)

@@ -17,7 +17,7 @@
   const signed = (x, digits) => (/[1-9]/.test(x.toFixed(digits)) && x > 0 ? "+" : "") + fixed(x, digits);
   const pText = (p) => (p < 0.001 ? "<0.001" : p.toFixed(p < 0.0995 ? 3 : 2));
   const interval = (low, high, write) => (low === null ? "" : `${write(low)} to ${write(high)}`);
-  const budgetText = (asked) => asked.replace(/\s*%/, "\u00a0%");
+  const budgetText = (asked) => asked.replace(/^([\d.]+) ?(?=.)/, "$1\u00a0");
 
   const brush = document.createElement("canvas").getContext("2d");
   function textWidth(text, size) {
@@ -150,13 +150,15 @@
     const starts = full === null ? [] : [...firsts.values()].flatMap((p) => [{ ...p, share: 100, y: full }, p]);
 
     const side = Math.min(widest(labels.map((l) => l.text), 12) + 24, host.clientWidth * 0.45);
+    const width = Math.max(80, host.clientWidth - side - 10 - widest([fixed(low, digits), fixed(high, digits)], 12));
     return draw(host, {
       chart: "quality",
       title: `${name}: ${words} against the share of the cache kept`,
-      width: Math.max(80, host.clientWidth - side - 10 - widest([fixed(low, digits), fixed(high, digits)], 12)),
+      width,
       height,
       params: {
         reverse: lower, share_low: least, y_low: low, y_high: high, label_limit: side - 20,
+        share_title: `share ${width < 240 ? "" : "of the cache "}kept (less memory →)`,
         share_ticks: [100, ...new Set(tables.map((t) => t.share))],
       },
       datasets: { points, starts, labels, full: full === null ? [] : [{ y: full }] },
@@ -216,7 +218,7 @@
 
   function order(host, x, _, budget) {
     const tasks = x.tasks.map((task, i) => i).filter((task) => x.table(task, budget));
-    const width = Math.min(host.clientWidth, 780);
+    const width = Math.min(host.clientWidth, 520 + 130 * tasks.length);
     const narrow = width < 460;
     const size = narrow ? 11.5 : 13;
     const rows = tasks.flatMap((task, i) =>
@@ -231,14 +233,15 @@
       }));
     if (tasks.length < 2 || !rows.length) return empty(host);
     const groups = !narrow && rows.some((row) => row.group);
-    const side = Math.min(widest(rows.map((row) => row.left), size) + 14 + (groups ? 46 : 0), width * 0.41);
+    const outside = groups ? widest(rows.map((row) => row.group), 12) + 24 : 0;
+    const side = Math.min(widest(rows.flatMap((row) => [row.left, row.right]), size) + 14 + outside, width * 0.41);
     const n = Math.max(...rows.map((row) => row.place));
     return draw(host, {
       chart: "order",
       title: `Order of the rules on ${x.tasks.map((task) => task.name).join(", ")}`,
       width: Math.max(60, width - 2 * side),
       height: n * 25,
-      params: { n, last: tasks.length - 1, side, groups, font_size: size },
+      params: { n, last: tasks.length - 1, side, label_limit: side - outside - 12, groups, font_size: size },
       datasets: { rows, heads: tasks.map((task, i) => ({ task: i, text: x.tasks[task].name })) },
     });
   }
