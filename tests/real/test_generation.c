@@ -11,10 +11,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "tests/support/machine.h"
 #include "tests/support/reference.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { LAYERS = 30, KV_HEADS = 3, N_TOP = 8 };
@@ -32,9 +30,9 @@ static const struct {
 
 enum { N_PAIRS = sizeof pairs / sizeof *pairs };
 
-static machine the;
+static rig the;
 
-static int pair_of(const json_t *one)
+static int pair_of(json_t *one)
 {
     const char *press = json_string_value(json_object_get(one, "press"));
 
@@ -53,26 +51,26 @@ static fb_variant *evict(fb_reading *reading, int r, double ratio, int64_t n)
     fb_variant *out;
 
     if (r == 0) {
-        MUST(fb_keep_all(&out, reading));
+        must(fb_keep_all(&out, reading));
     } else {
         const int64_t k = fb_budget_entries(&budget, &shape, n, FB_ROUND_KVPRESS);
 
-        MUST(fb_evict(&out, reading, r, &protect, 0, k));
+        must(fb_evict(&out, reading, r, &protect, 0, k));
     }
     return out;
 }
 
-static double log_probability(const json_t *step, size_t which)
+static double log_probability(json_t *step, size_t which)
 {
-    const json_t *logits = json_object_get(step, "top_logits");
+    json_t *logits = json_object_get(step, "top_logits");
 
     return json_number_value(json_array_get(logits, which)) -
-           reference_number(step, "logsumexp");
+           golden_number(step, "logsumexp");
 }
 
 /* The eight largest logits of the first step: each as an answer of one token. */
 static double first_step_differs(fb_reading *reading, fb_variant *variant,
-                                 const id_list *prompt, const json_t *step)
+                                 const id_list *prompt, json_t *step)
 {
     const fb_answer_options options = {.generate = false};
     id_list top = reference_ids(json_object_get(step, "top_ids"));
@@ -86,7 +84,7 @@ static double first_step_differs(fb_reading *reading, fb_variant *variant,
                                       .n_answer = 1};
         fb_answer answer;
 
-        MUST(fb_answer_group(reading, &variant, 1, &question, &options, &answer));
+        must(fb_answer_group(reading, &variant, 1, &question, &options, &answer));
         most = fmax(most, fabs(log_probability(step, (size_t)i) + answer.nll[0]));
         fb_answer_clear(&answer);
     }
@@ -106,7 +104,7 @@ static int64_t before_end(const id_list *tokens)
     return n;
 }
 
-static double steps_differ(const fb_answer *answer, const json_t *steps)
+static double steps_differ(const fb_answer *answer, json_t *steps)
 {
     double most = 0;
 
@@ -118,13 +116,13 @@ static double steps_differ(const fb_answer *answer, const json_t *steps)
 
 /* The answer under teacher forcing: every token is the likeliest. */
 static double forced_differs(fb_reading *reading, fb_variant *variant,
-                             const fb_question *question, const json_t *steps)
+                             const fb_question *question, json_t *steps)
 {
     const fb_answer_options options = {.generate = false};
     fb_answer answer;
     double most;
 
-    MUST(fb_answer_group(reading, &variant, 1, question, &options, &answer));
+    must(fb_answer_group(reading, &variant, 1, question, &options, &answer));
     assert_memory_equal(answer.top1, question->answer,
                         (size_t)question->n_answer * sizeof(int32_t));
     most = steps_differ(&answer, steps);
@@ -142,17 +140,17 @@ static void check_free(fb_reading *reading, fb_variant *variant, const id_list *
         .prompt = prompt->ids, .n_prompt = prompt->n, .answer = &other, .n_answer = 1};
     fb_answer answer;
 
-    MUST(fb_answer_group(reading, &variant, 1, &question, &options, &answer));
+    must(fb_answer_group(reading, &variant, 1, &question, &options, &answer));
     assert_int_equal(answer.n_ids, before_end(tokens));
     assert_memory_equal(answer.ids, tokens->ids,
                         (size_t)answer.n_ids * sizeof(int32_t));
     fb_answer_clear(&answer);
 }
 
-static void check_case(fb_reading *reading, const id_list *prompt, const json_t *one)
+static void check_case(fb_reading *reading, const id_list *prompt, json_t *one)
 {
-    const json_t *steps = json_object_get(one, "steps");
-    const double ratio = reference_number(one, "ratio");
+    json_t *steps = json_object_get(one, "steps");
+    const double ratio = golden_number(one, "ratio");
     const int r = pair_of(one);
     id_list tokens = reference_ids(json_object_get(one, "tokens"));
     fb_variant *variant = evict(reading, r, ratio, fb_reading_tokens(reading));
@@ -176,8 +174,8 @@ static void check_case(fb_reading *reading, const id_list *prompt, const json_t 
 
 static void check_prompt(const char *name)
 {
-    json_t *reference = reference_json(REFERENCE "generation.json");
-    const json_t *cases = json_object_get(reference, "cases");
+    json_t *reference = golden_load(REFERENCE "generation.json");
+    json_t *cases = json_object_get(reference, "cases");
     id_list prompt = reference_prompt(name);
     id_list question = reference_ids(json_object_get(reference, "question_ids"));
     fb_bound_rule *rule[N_PAIRS];
@@ -186,12 +184,12 @@ static void check_prompt(const char *name)
     int n_cases = 0;
 
     for (int r = 0; r < N_PAIRS; r++) {
-        MUST(fb_rule_parse(&rule[r], pairs[r].rule));
+        must(fb_rule_parse(&rule[r], pairs[r].rule));
         rules[r] = (fb_seeded_rule){.rule = rule[r]};
     }
-    MUST(fb_read(&reading, the.engine, prompt.ids, prompt.n, rules, N_PAIRS, 0));
+    must(fb_read(&reading, the.engine, prompt.ids, prompt.n, rules, N_PAIRS, 0));
     for (size_t i = 0; i < json_array_size(cases); i++) {
-        const json_t *one = json_array_get(cases, i);
+        json_t *one = json_array_get(cases, i);
 
         if (strcmp(json_string_value(json_object_get(one, "prompt")), name) != 0)
             continue;
@@ -219,17 +217,17 @@ static void answers_after_1500_tokens_are_those_of_kvpress(void **state)
     check_prompt("p1500");
 }
 
-static int open_machine(void **state)
+static int open_rig(void **state)
 {
     (void)state;
-    machine_open_reference(&the);
+    reference_open(&the);
     return 0;
 }
 
-static int close_machine(void **state)
+static int close_rig(void **state)
 {
     (void)state;
-    machine_close(&the);
+    rig_close(&the);
     return 0;
 }
 
@@ -240,5 +238,5 @@ int main(void)
         cmocka_unit_test(answers_after_1500_tokens_are_those_of_kvpress),
     };
 
-    return cmocka_run_group_tests(tests, open_machine, close_machine);
+    return cmocka_run_group_tests(tests, open_rig, close_rig);
 }

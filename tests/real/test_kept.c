@@ -7,11 +7,9 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "tests/support/machine.h"
 #include "tests/support/npy.h"
 #include "tests/support/reference.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { LAYERS = 30, KV_HEADS = 3, N_SCORE_LAYERS = 3 };
@@ -31,7 +29,7 @@ static const struct {
 
 enum { N_PAIRS = sizeof pairs / sizeof *pairs };
 
-static machine the;
+static rig the;
 
 /* A prompt, read once for all rules. */
 typedef struct subject {
@@ -47,10 +45,10 @@ static void read_subject(subject *s, const char *prompt)
 
     *s = (subject){.prompt = prompt, .ids = reference_prompt(prompt)};
     for (int r = 0; r < N_PAIRS; r++) {
-        MUST(fb_rule_parse(&s->rule[r], pairs[r].rule));
+        must(fb_rule_parse(&s->rule[r], pairs[r].rule));
         rules[r] = (fb_seeded_rule){.rule = s->rule[r]};
     }
-    MUST(fb_read(&s->reading, the.engine, s->ids.ids, s->ids.n, rules, N_PAIRS, 0));
+    must(fb_read(&s->reading, the.engine, s->ids.ids, s->ids.n, rules, N_PAIRS, 0));
 }
 
 static void free_subject(subject *s)
@@ -73,10 +71,10 @@ typedef struct tally {
     int64_t wrong;     /* differ and may not */
 } tally;
 
-static bool is_near(const json_t *ranges, int64_t position)
+static bool is_near(json_t *ranges, int64_t position)
 {
     for (size_t i = 0; i < json_array_size(ranges); i++) {
-        const json_t *range = json_array_get(ranges, i);
+        json_t *range = json_array_get(ranges, i);
 
         if (json_integer_value(json_array_get(range, 0)) <= position &&
             position <= json_integer_value(json_array_get(range, 1)))
@@ -91,7 +89,7 @@ static bool has_bit(const uint8_t *mask, int64_t position)
 }
 
 static void compare_head(tally *sum, const uint8_t *mask, const int32_t *kept,
-                         int64_t n_kept, int64_t n, const json_t *near)
+                         int64_t n_kept, int64_t n, json_t *near)
 {
     int64_t at = 0;
 
@@ -111,7 +109,7 @@ static void compare_head(tally *sum, const uint8_t *mask, const int32_t *kept,
 
 /* All heads at ratio number `value` of the masks [values, 30, 3, bytes]. */
 static tally compare(const fb_selection *ours, const npy *masks, int64_t value,
-                     int64_t n, const json_t *near)
+                     int64_t n, json_t *near)
 {
     const int64_t n_bytes = masks->shape[3];
     tally sum = {0};
@@ -140,22 +138,22 @@ static int64_t entries_at(double ratio, int64_t n)
 }
 
 static tally check_ratio(const subject *s, int r, const npy *masks, int64_t value,
-                         double ratio, const json_t *near)
+                         double ratio, json_t *near)
 {
     const fb_protect protect = {.kind = FB_PROTECT_PUBLISHED};
     fb_variant *variant;
     tally sum;
 
-    MUST(fb_evict(&variant, s->reading, r, &protect, 0, entries_at(ratio, s->ids.n)));
+    must(fb_evict(&variant, s->reading, r, &protect, 0, entries_at(ratio, s->ids.n)));
     sum = compare(fb_variant_selection(variant), masks, value, s->ids.n, near);
     fb_variant_free(variant);
     return sum;
 }
 
-static void check_rule(const subject *s, int r, const json_t *manifest)
+static void check_rule(const subject *s, int r, json_t *manifest)
 {
-    const json_t *entry = json_object_get(manifest, pairs[r].press);
-    const json_t *values = json_object_get(entry, "values");
+    json_t *entry = json_object_get(manifest, pairs[r].press);
+    json_t *values = json_object_get(entry, "values");
     char path[256];
     json_t *near;
     npy masks;
@@ -163,7 +161,7 @@ static void check_rule(const subject *s, int r, const json_t *manifest)
     path_of(path, sizeof path, s, r, "kept.npy");
     npy_open(&masks, path, "|u1");
     path_of(path, sizeof path, s, r, "near.json");
-    near = reference_json(path);
+    near = golden_load(path);
     assert_int_equal(json_array_size(values), masks.shape[0]);
     for (int64_t v = 0; v < masks.shape[0]; v++) {
         const double ratio = json_number_value(json_array_get(values, (size_t)v));
@@ -189,7 +187,7 @@ static void check_prompt(const char *prompt)
     subject s;
 
     snprintf(path, sizeof path, REFERENCE "kept/%s/manifest.json", prompt);
-    manifest = reference_json(path);
+    manifest = golden_load(path);
     read_subject(&s, prompt);
     for (int r = 0; r < N_PAIRS; r++)
         check_rule(&s, r, manifest);
@@ -233,7 +231,7 @@ static double scores_differ(const subject *s, int r, const npy *theirs)
     for (int l = 0; l < N_SCORE_LAYERS; l++) {
         const fb_tensor score = fb_reading_score(s->reading, r, layers[l]);
         const int64_t m = fb_size(the.ops, score, 1);
-        float *ours = machine_floats(&the, score, NULL);
+        float *ours = reference_floats(the.ops, score);
 
         for (int g = 0; g < KV_HEADS; g++) {
             const float *row =
@@ -270,17 +268,17 @@ static void scores_are_those_of_kvpress(void **state)
     free_subject(&s);
 }
 
-static int open_machine(void **state)
+static int open_rig(void **state)
 {
     (void)state;
-    machine_open_reference(&the);
+    reference_open(&the);
     return 0;
 }
 
-static int close_machine(void **state)
+static int close_rig(void **state)
 {
     (void)state;
-    machine_close(&the);
+    rig_close(&the);
     return 0;
 }
 
@@ -292,5 +290,5 @@ int main(void)
         cmocka_unit_test(kept_sets_of_1500_tokens_are_those_of_kvpress),
     };
 
-    return cmocka_run_group_tests(tests, open_machine, close_machine);
+    return cmocka_run_group_tests(tests, open_rig, close_rig);
 }

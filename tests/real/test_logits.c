@@ -8,11 +8,9 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "tests/support/machine.h"
 #include "tests/support/reference.h"
 #include "tests/support/safetensors.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { N_POSITIONS = 7, KV_HEADS = 3, HEAD = 64 };
@@ -21,7 +19,7 @@ static const char *const prompts[] = {"p32", "p300", "p1500"};
 static const int layers[] = {0, 15, 29};
 enum { N_PROMPTS = 3, N_LAYERS = 3 };
 
-static machine the;
+static rig the;
 
 /* --- logits ---------------------------------------------------------------------- */
 
@@ -46,11 +44,11 @@ static int64_t arg_max(const float *x, int64_t n)
 }
 
 /* Largest difference of the logits that `where` lists under `ids` and `values`. */
-static double difference(const json_t *where, const char *ids, const char *values,
+static double difference(json_t *where, const char *ids, const char *values,
                          const float *row)
 {
-    const json_t *id = json_object_get(where, ids);
-    const json_t *value = json_object_get(where, values);
+    json_t *id = json_object_get(where, ids);
+    json_t *value = json_object_get(where, values);
     double most = 0;
 
     assert_true(json_array_size(id) > 0);
@@ -64,9 +62,9 @@ static double difference(const json_t *where, const char *ids, const char *value
 }
 
 /* The row of one position: within 5e-3 and within 2e-4 of its largest |logit|. */
-static double check_row(const json_t *where, const float *row, int64_t n)
+static double check_row(json_t *where, const float *row, int64_t n)
 {
-    const json_t *top = json_object_get(where, "top_ids");
+    json_t *top = json_object_get(where, "top_ids");
     const double of_top = difference(where, "top_ids", "top_logits", row);
     const double of_fixed = difference(where, "fixed_ids", "fixed_logits", row);
     const double worst = fmax(of_top, of_fixed);
@@ -77,19 +75,18 @@ static double check_row(const json_t *where, const float *row, int64_t n)
     assert_int_equal(arg_max(row, n), json_integer_value(json_array_get(top, 0)));
     assert_true(worst <= 5e-3);
     assert_true(worst <= 2e-4 * largest);
-    assert_true(fabs(log_sum_exp(row, n) - reference_number(where, "logsumexp")) <=
-                5e-3);
+    assert_true(fabs(log_sum_exp(row, n) - golden_number(where, "logsumexp")) <= 5e-3);
     return worst;
 }
 
-static double check_rows(const json_t *positions, const float *logits, int64_t n)
+static double check_rows(json_t *positions, const float *logits, int64_t n)
 {
     const char *key;
     json_t *where;
     double worst = 0;
 
     assert_int_equal(json_object_size(positions), N_POSITIONS);
-    json_object_foreach((json_t *)(uintptr_t)positions, key, where)
+    json_object_foreach(positions, key, where)
     {
         const float *row = logits + strtoll(key, NULL, 10) * n;
 
@@ -120,25 +117,25 @@ static float *all_logits(const id_list *prompt, int64_t vocabulary)
     assert_true(row != NULL && out != NULL);
     for (int64_t i = 0; i < prompt->n; i++)
         row[i] = i;
-    MUST(fb_logits(the.engine, prompt->ids, prompt->n, row, prompt->n, out));
+    must(fb_logits(the.engine, prompt->ids, prompt->n, row, prompt->n, out));
     fb_free(row);
     return out;
 }
 
 static void logits_and_nll_are_those_of_transformers(void **state)
 {
-    json_t *reference = reference_json(REFERENCE "logits.json");
+    json_t *reference = golden_load(REFERENCE "logits.json");
     const int64_t vocabulary = fb_model_get_facts(the.model)->vocabulary;
 
     (void)state;
     for (int p = 0; p < N_PROMPTS; p++) {
-        const json_t *expected = json_object_get(reference, prompts[p]);
+        json_t *expected = json_object_get(reference, prompts[p]);
         id_list prompt = reference_prompt(prompts[p]);
         float *logits = all_logits(&prompt, vocabulary);
         const double worst =
             check_rows(json_object_get(expected, "positions"), logits, vocabulary);
-        const double off = mean_nll(&prompt, logits, vocabulary) -
-                           reference_number(expected, "nll_mean");
+        const double off =
+            mean_nll(&prompt, logits, vocabulary) - golden_number(expected, "nll_mean");
 
         print_message("%-6s largest logit difference %.2g, mean NLL %+.2g nats\n",
                       prompts[p], worst, off);
@@ -166,15 +163,15 @@ static void check_greedy(const id_list *prompt, const id_list *greedy)
     fb_variant *full;
     fb_answer answer;
 
-    MUST(fb_read(&reading, the.engine, prompt->ids, prompt->n - 1, NULL, 0, 0));
-    MUST(fb_keep_all(&full, reading));
-    MUST(fb_answer_group(reading, &full, 1, &question, &options, &answer));
+    must(fb_read(&reading, the.engine, prompt->ids, prompt->n - 1, NULL, 0, 0));
+    must(fb_keep_all(&full, reading));
+    must(fb_answer_group(reading, &full, 1, &question, &options, &answer));
     assert_memory_equal(answer.top1, greedy->ids, n_bytes);
     assert_int_equal(answer.stop, FB_STOP_reference);
     fb_answer_clear(&answer);
     question.answer = &other;
     question.n_answer = 1;
-    MUST(fb_answer_group(reading, &full, 1, &question, &options, &answer));
+    must(fb_answer_group(reading, &full, 1, &question, &options, &answer));
     assert_int_equal(answer.n_ids, greedy->n);
     assert_memory_equal(answer.ids, greedy->ids, n_bytes);
     assert_int_equal(answer.stop, FB_STOP_length);
@@ -185,11 +182,11 @@ static void check_greedy(const id_list *prompt, const id_list *greedy)
 
 static void greedy_continuations_are_those_of_transformers(void **state)
 {
-    json_t *reference = reference_json(REFERENCE "logits.json");
+    json_t *reference = golden_load(REFERENCE "logits.json");
 
     (void)state;
     for (int p = 0; p < N_PROMPTS; p++) {
-        const json_t *expected = json_object_get(reference, prompts[p]);
+        json_t *expected = json_object_get(reference, prompts[p]);
         id_list prompt = reference_prompt(prompts[p]);
         id_list greedy = reference_ids(json_object_get(expected, "greedy32"));
 
@@ -242,7 +239,7 @@ static void watch(void *self, fb_ops *ops, const char *what, int64_t layer,
 
     (void)self;
     if (l < 0) return;
-    host = machine_floats(&the, a, NULL);
+    host = reference_floats(the.ops, a);
     for (int s = 0; s < N_SIGHTS; s++)
         for (int i = 0; i < N_POSITIONS; i++) {
             const int64_t row = seen.position[i] - first_row;
@@ -294,8 +291,8 @@ static void watch_prompt(const safetensors *file, const char *name)
     assert_non_null(logits);
     memset(&seen, 0, sizeof seen);
     safetensors_read(file, "positions", "I32", N_POSITIONS, seen.position);
-    MUST(fb_engine_open(&engine, the.ops, the.model, &options));
-    MUST(fb_logits(engine, prompt.ids, prompt.n, &last, 1, logits));
+    must(fb_engine_open(&engine, the.ops, the.model, &options));
+    must(fb_logits(engine, prompt.ids, prompt.n, &last, 1, logits));
     fb_engine_close(engine);
     fb_free(logits);
     fb_free(prompt.ids);
@@ -347,9 +344,9 @@ static double rotation_differs(const safetensors *file, int layer)
         position[i] = theirs[i];
     fb_scope_open(the.ops);
     x = fb_from_host(the.ops, FB_F32, 2, shape, before);
-    MUST(fb_model_rope(the.model, the.ops, position, N_POSITIONS, &cosine, &sine));
+    must(fb_model_rope(the.model, the.ops, position, N_POSITIONS, &cosine, &sine));
     fb_rotary(the.ops, x, KV_HEADS, HEAD, cosine, sine);
-    ours = machine_floats(&the, x, NULL);
+    ours = reference_floats(the.ops, x);
     for (int i = 0; i < N; i++)
         most = fmax(most, fabs((double)ours[i] - (double)after[i]));
     fb_free(ours);
@@ -375,17 +372,17 @@ static void rotation_is_that_of_transformers(void **state)
     }
 }
 
-static int open_machine(void **state)
+static int open_rig(void **state)
 {
     (void)state;
-    machine_open_reference(&the);
+    reference_open(&the);
     return 0;
 }
 
-static int close_machine(void **state)
+static int close_rig(void **state)
 {
     (void)state;
-    machine_close(&the);
+    rig_close(&the);
     return 0;
 }
 
@@ -398,5 +395,5 @@ int main(void)
         cmocka_unit_test(greedy_continuations_are_those_of_transformers),
     };
 
-    return cmocka_run_group_tests(tests, open_machine, close_machine);
+    return cmocka_run_group_tests(tests, open_rig, close_rig);
 }

@@ -14,8 +14,8 @@ typedef struct rig {
     fb_engine *engine;
 } rig;
 
-static void rig_open(rig *r, const char *model, const fb_ops_options *ops,
-                     const fb_engine_options *engine)
+static inline void rig_open(rig *r, const char *model, const fb_ops_options *ops,
+                            const fb_engine_options *engine)
 {
     static const fb_ops_options two_threads = {.threads = 2};
 
@@ -24,7 +24,7 @@ static void rig_open(rig *r, const char *model, const fb_ops_options *ops,
     must(fb_engine_open(&r->engine, r->ops, r->model, engine));
 }
 
-static void rig_close(rig *r)
+static inline void rig_close(rig *r)
 {
     fb_engine_close(r->engine);
     fb_model_close(r->model);
@@ -32,7 +32,7 @@ static void rig_close(rig *r)
 }
 
 /* BOS, then n - 1 ids of the built-in model that look like text: keys, values and filler. */
-static void rig_text(int32_t *ids, int64_t n, uint64_t seed)
+static inline void rig_text(int32_t *ids, int64_t n, uint64_t seed)
 {
     ids[0] = 0;
     for (int64_t i = 1; i < n; i++) {
