@@ -465,7 +465,7 @@ static double of_amax(const double *x, int64_t n)
     for (int64_t i = 1; i < n; i++)
         if (isnan(x[i]) || x[i] > most) most = x[i];
     for (int64_t i = 0; i < n; i++)
-        if (isnan(x[i])) most = NAN;
+        if (isnan(x[i])) most = x[i];
     return most;
 }
 
@@ -478,7 +478,7 @@ static void check_amax(void)
 
 static void softmax_in_double(const float *x, int64_t n, double *out)
 {
-    double max = -INFINITY, sum = 0;
+    double max = -HUGE_VAL, sum = 0;
 
     for (int64_t i = 0; i < n; i++)
         if ((double)x[i] > max) max = (double)x[i];
@@ -514,7 +514,7 @@ static void check_pool(const char *name, bool is_max)
     spoil(&a);
     for (int64_t i = 0; i < a.n; i++) {
         const int64_t at = i % shape[1];
-        double sum = 0, most = -INFINITY;
+        double sum = 0, most = -HUGE_VAL;
 
         for (int64_t j = at - kernel / 2; j <= at + kernel / 2; j++) {
             double x;
@@ -923,7 +923,7 @@ static void check_argmax(void)
 
 static void log_softmax_in_double(const float *x, int64_t n, double *out)
 {
-    double max = -INFINITY, sum = 0;
+    double max = -HUGE_VAL, sum = 0;
 
     for (int64_t i = 0; i < n; i++)
         max = (double)x[i] > max ? (double)x[i] : max;

@@ -14,7 +14,7 @@ static fb_ops *ops;
 static int open_ops(void **state)
 {
     (void)state;
-    return fb_ops_open(&ops, &(fb_ops_options){.threads = 1});
+    return (int)fb_ops_open(&ops, &(fb_ops_options){.threads = 1});
 }
 
 static int close_ops(void **state)
