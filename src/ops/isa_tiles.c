@@ -51,9 +51,9 @@ FB_INLINE void tile(int height, bool with_sums, const fb_product *p, corner at)
                 sums[r][v] = load(at.out + r * p->out_stride + v * LANES);
         }
     }
-    FB_TWICE /* low tiles have little to do in one step */
-        for (int64_t k = 0; k < p->k; k++)
-    {
+    /* Low tiles have little to do in one step. */
+    FB_TWICE
+    for (int64_t k = 0; k < p->k; k++) {
         vec w[VECTORS];
 
         FB_UNROLL
