@@ -141,16 +141,19 @@ typedef enum fb_rule_kind {
 
 enum { FB_RUNS_ONE_SHOT = 1, FB_RUNS_STREAMING = 2 };
 
-/* What an allocation sees of one layer: scores with protected entries at +inf. */
+/* What an allocation sees of one layer: the scores of the entries that can be chosen.
+ */
 typedef struct fb_share_input {
-    fb_tensor scores; /* [kv_heads, m] */
-    int64_t layer, n_layers, kv_heads, m;
+    fb_tensor scores; /* [kv_heads, m - n_protected] */
+    int64_t layer, n_layers, kv_heads;
+    int64_t m;           /* entries of a head */
+    int64_t n_protected; /* of them stay in any case, and count */
     int64_t k; /* entries per head under an equal split; the layer has kv_heads * k */
 } fb_share_input;
 
-/* For allocations: every head is sure of its best `sure` <= k entries, the other
- * kv_heads * (k - sure) go to the highest of all heads' other scores, equal ones to the
- * lower head first. Fills `k_out` [kv_heads]. */
+/* For allocations: every head is sure of its best `sure` entries (protected ones
+ * first), the rest of the layer's kv_heads * k goes to the highest of all heads' other
+ * scores, equal ones to the lower head first. Fills `k_out` [kv_heads]. */
 fb_status fb_share_by_rank(fb_ops *ops, const fb_share_input *in, int64_t sure,
                            int64_t *k_out);
 

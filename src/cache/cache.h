@@ -12,6 +12,8 @@
 
 #include "ops/ops.h"
 
+enum { FB_MAX_KV_HEADS = 512 };
+
 typedef struct fb_cache_shape {
     int64_t layers, kv_heads, head_dim;
 } fb_cache_shape;
@@ -56,10 +58,31 @@ fb_tensor fb_cache_keys(const fb_cache *cache, fb_ops *ops,
 fb_tensor fb_cache_values(const fb_cache *cache, fb_ops *ops,
                           int64_t layer); /* [G, m, d] */
 
+/* --- the tail ----------------------------------------------------------------------------
+ * Question and answer of a batch of sequences: the same fixed number of tokens for every
+ * rule, listed beside the budget. */
+
+typedef struct fb_tail fb_tail;
+
+FB_MUST_USE fb_status fb_tail_new(fb_tail **out, fb_ops *ops, const fb_cache_shape *shape,
+                                  int64_t n_sequences, int64_t tokens);
+void fb_tail_free(fb_tail *tail); /* takes NULL */
+size_t fb_tail_bytes(const fb_cache_shape *shape, int64_t tokens); /* of one sequence */
+/* Writes the keys and values of x [V*t, (H + 2G)*d] of `layer`: token i of batch row v is
+ * token at[v] + i of sequence sequence[v]. */
+void fb_tail_write(fb_tail *tail, fb_ops *ops, int64_t layer, fb_tensor x, int64_t heads,
+                   int64_t n, const int64_t *sequence, const int64_t *at);
+/* The first n tokens of a sequence. */
+fb_part fb_tail_part(const fb_tail *tail, int64_t sequence, int64_t layer, int64_t kv_head,
+                     int64_t n);
+
 /* --- kept sets
  * ------------------------------------------------------------------------------ */
 
 FB_MUST_USE fb_status fb_kept_new(fb_kept *out, int64_t n_slots);
+/* The set of a slot: every j < n with a non-zero stays[j]. */
+FB_MUST_USE fb_status fb_kept_set(fb_kept *kept, int64_t slot, const uint8_t *stays,
+                                  int64_t n);
 void fb_kept_clear(fb_kept *kept);
 int64_t fb_kept_total(const fb_kept *kept);
 

@@ -23,10 +23,18 @@
 
 typedef struct fb_engine fb_engine;
 
+/* Sees intermediate tensors of a plain pass, for comparison with a reference: `what` is
+ * "attention_in", "qkv", "qkv_rotated", "attention_out", "layer_out" or "final_norm";
+ * rows first_row and on of the sequence. */
+typedef void fb_watch(void *self, fb_ops *ops, const char *what, int64_t layer,
+                      int64_t first_row, fb_tensor a);
+
 typedef struct fb_engine_options {
     int64_t chunk; /* rows handled at a time while reading; changes no bit. 0: 256 */
     double
         scale; /* of attention; 0: the model's own. For negative tests of the trace */
+    fb_watch *watch;
+    void *watch_self;
 } fb_engine_options;
 
 /* `ops` and `model` are lent for the life of the engine. */
@@ -95,6 +103,9 @@ FB_MUST_USE fb_status fb_evict(fb_variant **out, fb_reading *reading, int rule,
 FB_MUST_USE fb_status fb_evict_masked(fb_variant **out, fb_reading *reading, int rule,
                                       const fb_protect *protect, int64_t protect_last,
                                       int64_t k);
+/* A set chosen elsewhere (copied), under the same budget check: to load a stored one. */
+FB_MUST_USE fb_status fb_evict_given(fb_variant **out, fb_reading *reading,
+                                     const fb_kept *kept, int64_t budget_entries);
 /* All entries stay: the row `full`. Uses the reading's own cache. */
 FB_MUST_USE fb_status fb_keep_all(fb_variant **out, fb_reading *reading);
 void fb_variant_free(fb_variant *variant); /* takes NULL */
@@ -111,7 +122,6 @@ fb_variant_ledger(const fb_variant *variant); /* selecting and moving */
 typedef struct fb_answer_options {
     bool generate; /* decode freely where the arg max is not the reference throughout */
     int64_t max_tokens; /* of a free answer */
-    const bool *always; /* NULL, or per variant: decode freely in any case */
     /* Ends a free answer early; NULL: only end tokens do. Called with the ids so far.
      */
     bool (*is_done)(void *self, const int32_t *ids, int64_t n);

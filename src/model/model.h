@@ -56,6 +56,9 @@ fb_tensor fb_model_embedding(const fb_model *model); /* weight [vocabulary, widt
 fb_tensor fb_model_norm(const fb_model *model);      /* [width] */
 fb_tensor fb_model_head(const fb_model *model);      /* weight [vocabulary, width] */
 
+/* What the products of queries and keys are multiplied by: 1 / sqrt(head_dim). */
+double fb_model_attention_scale(const fb_model *model);
+
 /* Cosine and sine of positions [first, first + n): two tensors [n, d/2] in the open
  * scope. inv = 1.0f / (float)pow(theta, 2i/d), angle = (float)pos * inv in f32; sine
  * and cosine of that angle in double, rounded: as the reference computes it (own pow,

@@ -11,6 +11,12 @@
 #include <stdint.h>
 
 typedef struct fb_tokenizer fb_tokenizer;
+struct fb_gguf;
+
+/* The tokenizer of a file; nothing of the file is needed afterwards. Read-only once it
+ * is there: threads may share it. */
+FB_MUST_USE fb_status fb_tokenizer_new(fb_tokenizer **out, const struct fb_gguf *gguf);
+void fb_tokenizer_free(fb_tokenizer *tokenizer); /* takes NULL */
 
 /* A stretch of text. Special tokens are recognised only inside stretches that say so
  * (the template's), never in a user's data; ordinary text is tokenised across the

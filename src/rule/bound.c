@@ -159,17 +159,37 @@ fb_status fb_bound_rule_finish(fb_bound_rule *bound)
     return print_text(bound);
 }
 
+static fb_status finish_or_free(fb_bound_rule **bound)
+{
+    const fb_status status = fb_bound_rule_finish(*bound);
+
+    if (status == FB_OK) return FB_OK;
+    fb_bound_rule_free(*bound);
+    *bound = NULL;
+    return status;
+}
+
 fb_status fb_rule_bind(fb_bound_rule **out, const fb_rule *rule)
 {
+    FB_TRY(fb_bound_rule_new(out, rule));
+    return finish_or_free(out);
+}
+
+fb_status fb_rule_bind_around(fb_bound_rule **out, const fb_rule *rule,
+                              const char *inner)
+{
+    fb_bound_rule *bound;
     fb_status status;
 
-    FB_TRY(fb_bound_rule_new(out, rule));
-    status = fb_bound_rule_finish(*out);
+    *out = NULL;
+    FB_TRY(fb_rule_parse(&bound, inner));
+    status = fb_bound_rule_new(out, rule);
     if (status != FB_OK) {
-        fb_bound_rule_free(*out);
-        *out = NULL;
+        fb_bound_rule_free(bound);
+        return status;
     }
-    return status;
+    (*out)->inner[(*out)->n_inner++] = bound;
+    return finish_or_free(out);
 }
 
 const fb_rule *fb_bound_rule_get(const fb_bound_rule *rule)

@@ -29,6 +29,9 @@ FB_MUST_USE fb_status fb_rule_parse(fb_bound_rule **out, const char *expression)
 /* For tests and loaded rules: binds a rule that is in no list, with default parameters.
  */
 FB_MUST_USE fb_status fb_rule_bind(fb_bound_rule **out, const fb_rule *rule);
+/* The same for a wrapper or allocation with one inner rule, given as an expression. */
+FB_MUST_USE fb_status fb_rule_bind_around(fb_bound_rule **out, const fb_rule *rule,
+                                          const char *inner);
 void fb_bound_rule_free(fb_bound_rule *rule); /* takes NULL */
 
 const fb_rule *fb_bound_rule_get(const fb_bound_rule *rule); /* the outermost */

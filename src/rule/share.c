@@ -19,19 +19,25 @@ static fb_status count_rows(fb_ops *ops, fb_tensor index, int64_t n, int64_t row
     return status;
 }
 
+static int64_t between(int64_t low, int64_t x, int64_t high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
 fb_status fb_share_by_rank(fb_ops *ops, const fb_share_input *in, int64_t sure,
                            int64_t *k_out)
 {
-    const int64_t least = sure < in->k ? sure : in->k, others = in->m - least;
-    const int64_t n = in->kv_heads * (in->k - least);
-    const fb_tensor order = fb_topk(ops, in->scores, in->m);    /* [kv_heads, m] */
+    const int64_t m = in->m - in->n_protected, k = in->k - in->n_protected;
+    const int64_t first = between(0, sure - in->n_protected, k), others = m - first;
+    const int64_t n = in->kv_heads * (k - first);
+    const fb_tensor order = fb_topk(ops, in->scores, m);        /* [kv_heads, m] */
     const fb_tensor sorted = fb_gather(ops, in->scores, order); /* best first */
-    const fb_tensor rest = fb_narrow(ops, sorted, 1, least, others);
+    const fb_tensor rest = fb_narrow(ops, sorted, 1, first, others);
     const fb_tensor row =
         fb_reshape(ops, rest, 2, (int64_t[]){1, in->kv_heads * others});
 
     for (int64_t g = 0; g < in->kv_heads; g++)
-        k_out[g] = least;
+        k_out[g] = in->n_protected + first;
     if (n == 0) return fb_ops_status(ops);
     return count_rows(ops, fb_topk(ops, row, n), n, others, k_out);
 }

@@ -32,7 +32,10 @@ void fb_store_close(fb_store *store); /* takes NULL */
 typedef struct fb_store_experiment {
     const char *name, *question, *spec, *spec_sha256, *class_name, *class_reasons,
         *program;
-    const char *baseline;
+    const char *baseline; /* label of a rule */
+    /* Parts of the signature; NULL where unknown: "native.f32.kv32",
+     * "prefill.agnostic.original", "4+16", "cap5". */
+    const char *kernel, *protocol, *protection, *compute;
 } fb_store_experiment;
 
 typedef struct fb_store_model {
@@ -51,8 +54,8 @@ typedef struct fb_store_task {
 } fb_store_task;
 
 typedef struct fb_store_sample {
-    int64_t task; /* id */
-    const char *key, *group;
+    int64_t task;            /* id */
+    const char *key, *group; /* group NULL: a document of its own */
     int64_t context_tokens, question_tokens, cut_tokens;
     const char *tokens_sha256;
     const char *context, *question, *expected; /* NULL under --no-prompts */
@@ -69,7 +72,7 @@ typedef struct fb_store_rule {
 } fb_store_rule;
 
 typedef struct fb_store_budget {
-    const char *asked, *kind, *value; /* "20%", "ratio", "0.2"; full: "full" */
+    const char *asked, *kind, *value; /* "20%", "ratio", "0.2"; full: kind "full" */
 } fb_store_budget;
 
 FB_MUST_USE fb_status fb_store_put_experiment(fb_store *store,
@@ -193,13 +196,14 @@ typedef struct fb_results {
     int64_t experiment; /* row id */
     const char *name, *question, *spec, *spec_sha256, *class_name, *class_reasons;
     const char *program, *created, *baseline, *host;
-    const char *certificate; /* JSON or NULL */
+    const char *kernel, *protocol, *protection, *compute; /* NULL where unknown */
+    const char *certificate;                              /* JSON or NULL */
     char digest[FB_HASH_HEX];
     fb_store_model model;
     const fb_result_task *tasks;
     const fb_result_sample *samples;
-    const fb_result_rule *rules;    /* in the order of the experiment */
-    const fb_store_budget *budgets; /* in the order of the experiment */
+    const fb_result_rule *rules;    /* in the order in which they were first put */
+    const fb_store_budget *budgets; /* likewise; without that of `full` */
     const fb_result_cell *cells;    /* sorted by (sample, rule, budget, seed) */
     const char *const *notes;       /* "warning: ..." */
     int n_tasks, n_samples, n_rules, n_budgets, n_cells, n_notes;

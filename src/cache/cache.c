@@ -1,0 +1,190 @@
+/* cache.c - the arena: one allocation of exactly the bytes of its entries.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "cache/cache.h"
+
+#include "base/check.h"
+
+#include <string.h>
+
+struct fb_cache {
+    fb_cache_shape shape;
+    int64_t tokens;   /* capacity of a slot of a new cache; 0 after an eviction */
+    int64_t *entries; /* [layers * kv_heads] */
+    fb_kv *kv;
+};
+
+static int64_t n_slots(const fb_cache_shape *shape)
+{
+    return shape->layers * shape->kv_heads;
+}
+
+/* Takes the memory of `capacity` [n_slots] entries, at once. */
+static fb_status open_arena(fb_cache **out, fb_ops *ops, const fb_cache_shape *shape,
+                            const int64_t *capacity)
+{
+    fb_cache *cache = fb_zalloc(FB_ACCOUNT_other, sizeof *cache);
+    fb_status status = FB_OK;
+
+    *out = NULL;
+    if (cache == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a cache");
+    cache->shape = *shape;
+    cache->entries =
+        fb_zalloc(FB_ACCOUNT_other, (size_t)n_slots(shape) * sizeof *cache->entries);
+    if (cache->entries == NULL) status = fb_fail(FB_NO_MEMORY, "no memory for a cache");
+    if (status == FB_OK)
+        status = fb_kv_new(&cache->kv, ops, FB_ACCOUNT_kv, shape->head_dim,
+                           n_slots(shape), capacity);
+    if (status != FB_OK) {
+        fb_cache_free(cache);
+        return status;
+    }
+    *out = cache;
+    return FB_OK;
+}
+
+fb_status fb_cache_new(fb_cache **out, fb_ops *ops, const fb_cache_shape *shape,
+                       int64_t tokens)
+{
+    const size_t n = (size_t)n_slots(shape);
+    int64_t *capacity = fb_alloc(FB_ACCOUNT_other, n * sizeof *capacity);
+    fb_status status;
+
+    *out = NULL;
+    if (capacity == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a cache");
+    for (size_t s = 0; s < n; s++)
+        capacity[s] = tokens;
+    status = open_arena(out, ops, shape, capacity);
+    fb_free(capacity);
+    if (status == FB_OK) (*out)->tokens = tokens;
+    return status;
+}
+
+static fb_status check_kept(const fb_cache *full, const fb_kept *kept,
+                            int64_t budget_entries)
+{
+    const int64_t total = fb_kept_total(kept);
+
+    FB_ASSERT(kept->n_slots == n_slots(&full->shape));
+    if (total > budget_entries)
+        return fb_fail(FB_BUDGET, "%lld entries were selected; the budget holds %lld",
+                       (long long)total, (long long)budget_entries);
+    for (int64_t s = 0; s < kept->n_slots; s++) {
+        if (kept->count[s] < 1)
+            return fb_fail(FB_BUDGET, "nothing was kept for kv head %lld of layer %lld",
+                           (long long)(s % full->shape.kv_heads),
+                           (long long)(s / full->shape.kv_heads));
+        for (int64_t i = 0; i < kept->count[s]; i++)
+            if (kept->position[s][i] >= full->entries[s] || kept->position[s][i] < 0 ||
+                (i > 0 && kept->position[s][i] <= kept->position[s][i - 1]))
+                return fb_fail(FB_DEFECT,
+                               "a kept set is not a set of ascending positions");
+    }
+    return FB_OK;
+}
+
+fb_status fb_cache_evict(fb_cache **out, fb_ops *ops, const fb_cache *full,
+                         const fb_kept *kept, int64_t budget_entries)
+{
+    fb_cache *cache;
+
+    *out = NULL;
+    FB_TRY(check_kept(full, kept, budget_entries));
+    FB_TRY(open_arena(&cache, ops, &full->shape, kept->count));
+    for (int64_t s = 0; s < kept->n_slots; s++) {
+        fb_kv_copy(ops, cache->kv, s, full->kv, s, kept->position[s], kept->count[s]);
+        cache->entries[s] = kept->count[s];
+    }
+    if (fb_ops_status(ops) != FB_OK) {
+        fb_cache_free(cache);
+        return fb_ops_status(ops);
+    }
+    *out = cache;
+    return FB_OK;
+}
+
+void fb_cache_free(fb_cache *cache)
+{
+    if (cache == NULL) return;
+    fb_kv_free(cache->kv);
+    fb_free(cache->entries);
+    fb_free(cache);
+}
+
+int64_t fb_cache_entries(const fb_cache *cache, int64_t layer, int64_t kv_head)
+{
+    return cache->entries[layer * cache->shape.kv_heads + kv_head];
+}
+
+int64_t fb_cache_total(const fb_cache *cache)
+{
+    int64_t total = 0;
+
+    for (int64_t s = 0; s < n_slots(&cache->shape); s++)
+        total += cache->entries[s];
+    return total;
+}
+
+size_t fb_cache_bytes(const fb_cache *cache)
+{
+    return fb_kv_bytes(cache->kv);
+}
+
+int64_t fb_cache_tokens(const fb_cache *cache)
+{
+    return cache->tokens;
+}
+
+fb_status fb_cache_append(fb_cache *cache, fb_ops *ops, int64_t layer, fb_tensor x,
+                          int64_t heads)
+{
+    const int64_t first = layer * cache->shape.kv_heads, t = fb_size(ops, x, 0);
+    const int64_t at = cache->entries[first];
+    int64_t slot[FB_MAX_KV_HEADS];
+
+    FB_TRY(fb_ops_status(ops));
+    if (at + t > cache->tokens)
+        return fb_fail(FB_BUDGET, "%lld entries do not fit into a cache of %lld tokens",
+                       (long long)(cache->entries[first] + t),
+                       (long long)cache->tokens);
+    for (int64_t g = 0; g < cache->shape.kv_heads; g++) slot[g] = first + g;
+    fb_kv_write(ops, cache->kv, x, 1, heads, cache->shape.kv_heads, slot, &at);
+    FB_TRY(fb_ops_status(ops));
+    for (int64_t g = 0; g < cache->shape.kv_heads; g++)
+        cache->entries[first + g] += t;
+    return FB_OK;
+}
+
+void fb_cache_cut(fb_cache *cache, int64_t tokens)
+{
+    for (int64_t s = 0; s < n_slots(&cache->shape); s++)
+        if (cache->entries[s] > tokens) cache->entries[s] = tokens;
+}
+
+fb_part fb_cache_part(const fb_cache *cache, int64_t layer, int64_t kv_head,
+                      const uint8_t *hidden)
+{
+    const int64_t slot = layer * cache->shape.kv_heads + kv_head;
+
+    return (fb_part){cache->kv, slot, cache->entries[slot], hidden};
+}
+
+static fb_tensor read_layer(const fb_cache *cache, fb_ops *ops, bool values,
+                            int64_t layer)
+{
+    const int64_t first = layer * cache->shape.kv_heads;
+
+    return fb_kv_read(ops, cache->kv, values, first, cache->shape.kv_heads,
+                      cache->entries[first]);
+}
+
+fb_tensor fb_cache_keys(const fb_cache *cache, fb_ops *ops, int64_t layer)
+{
+    return read_layer(cache, ops, false, layer);
+}
+
+fb_tensor fb_cache_values(const fb_cache *cache, fb_ops *ops, int64_t layer)
+{
+    return read_layer(cache, ops, true, layer);
+}

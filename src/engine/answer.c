@@ -1,0 +1,350 @@
+/* answer.c - a question and its answer for a group of variants.
+ *
+ * First the reference answer under teacher forcing, which gives NLL, KL and whether
+ * greedy decoding would have said just that. Only variants that would have said
+ * something else are decoded freely, from the first token that differs: before it, both
+ * are the same.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "engine/batch.h"
+#include "engine/measure.h"
+
+#include <string.h>
+
+enum { FORCED_ROWS = 512 }; /* rows of a teacher-forced batch; changes no bit */
+
+/* A group at work. */
+struct group {
+    fb_reading *reading;
+    const fb_variant *const *variants;
+    int n;
+    const fb_question *question;
+    const fb_answer_options *options;
+    fb_answer *out;
+    fb_tail *tail;
+    fb_ledger **ledgers;        /* [n] scratch */
+    int64_t *sequence;          /* [n] variants at work */
+    int64_t *at;                /* [n] tokens in their tails */
+    int32_t *ids;               /* [n * t] */
+    const fb_variant **members; /* [n] of `sequence` */
+    int32_t *next;              /* [n] */
+};
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Tokens that a tail holds: the same for every variant of the question. */
+static int64_t tail_tokens(const fb_question *question,
+                           const fb_answer_options *options)
+{
+    const int64_t free_tokens = options->generate ? options->max_tokens : 0;
+
+    return question->n_prompt + larger(question->n_answer, free_tokens);
+}
+
+static void charge(const struct group *group, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        group->ledgers[i] = &group->out[group->sequence[i]].ledger;
+    fb_ops_charge(group->reading->engine->ops, group->ledgers, (int)n);
+}
+
+/* --- teacher forcing
+ * --------------------------------------------------------------------- */
+
+static fb_batch forced_batch(const struct group *group, int64_t first, int64_t n)
+{
+    const fb_question *q = group->question;
+    const int64_t t = q->n_prompt + q->n_answer - 1;
+
+    for (int64_t i = 0; i < n; i++) {
+        int32_t *row = group->ids + i * t;
+
+        group->sequence[i] = first + i;
+        group->members[i] = group->variants[first + i];
+        group->at[i] = 0;
+        memcpy(row, q->prompt, (size_t)q->n_prompt * sizeof *row);
+        memcpy(row + q->n_prompt, q->answer, (size_t)(q->n_answer - 1) * sizeof *row);
+    }
+    return (fb_batch){.reading = group->reading,
+                      .variants = group->members,
+                      .n = n,
+                      .t = t,
+                      .tail = group->tail,
+                      .sequence = group->sequence,
+                      .at = group->at,
+                      .ids = group->ids};
+}
+
+static fb_status force(const struct group *group, int64_t first, int64_t n)
+{
+    const fb_question *q = group->question;
+    fb_ops *ops = group->reading->engine->ops;
+    fb_batch batch = forced_batch(group, first, n);
+    char trace[65];
+    fb_tensor x;
+    fb_status status;
+
+    charge(group, n);
+    fb_scope_open(ops);
+    fb_trace_begin(ops, n);
+    status = fb_batch_run(&batch, &x);
+    fb_trace_end(ops, trace);
+    for (int64_t i = 0; i < n; i++)
+        memcpy(group->out[first + i].trace_answer, trace, sizeof trace);
+    if (status == FB_OK)
+        status = fb_measure(group->reading, q,
+                            fb_batch_hidden(&batch, x, q->n_prompt - 1, q->n_answer),
+                            group->out + first);
+    fb_scope_close(ops);
+    return status;
+}
+
+static fb_status force_all(const struct group *group)
+{
+    const fb_question *q = group->question;
+    const int64_t most = larger(1, FORCED_ROWS / (q->n_prompt + q->n_answer));
+    fb_status status = FB_OK;
+
+    (void)fb_enter(group->reading->engine, FB_PHASE_answer, FB_SCOPE_model);
+    for (int64_t first = 0; status == FB_OK && first < group->n; first += most)
+        status = force(group, first, smaller(most, group->n - first));
+    return status;
+}
+
+/* --- free answers
+ * -------------------------------------------------------------------------- */
+
+/* Places of the reference that greedy decoding reproduces from the start. */
+static int64_t agreed(const fb_answer *answer, const fb_question *question)
+{
+    int64_t i = 0;
+
+    while (i < question->n_answer && answer->top1[i] == question->answer[i])
+        i++;
+    return i;
+}
+
+/* What is known of a variant's free answer from teacher forcing. */
+static fb_status begin_answer(struct group *group, int v)
+{
+    const fb_question *q = group->question;
+    const int64_t same = agreed(&group->out[v], q);
+    const int64_t room = larger(q->n_answer, group->options->max_tokens);
+    fb_answer *answer = &group->out[v];
+
+    answer->ids = fb_alloc(FB_ACCOUNT_other, (size_t)room * sizeof *answer->ids);
+    if (answer->ids == NULL) return fb_fail(FB_NO_MEMORY, "no memory for an answer");
+    memcpy(answer->ids, q->answer, (size_t)same * sizeof *answer->ids);
+    answer->n_ids = same;
+    answer->stop = FB_STOP_reference;
+    group->next[v] = same < q->n_answer ? answer->top1[same] : -1;
+    return FB_OK;
+}
+
+/* Takes the next token in, or stops. */
+static bool take(struct group *group, int v, int32_t id)
+{
+    const fb_answer_options *options = group->options;
+    fb_answer *answer = &group->out[v];
+
+    if (answer->n_ids >= options->max_tokens) {
+        answer->stop = FB_STOP_length;
+        return false;
+    }
+    if (fb_tokenizer_is_end(fb_model_tokenizer(group->reading->engine->model), id)) {
+        answer->stop = FB_STOP_end;
+        return false;
+    }
+    answer->ids[answer->n_ids++] = id;
+    group->next[v] = id;
+    if (options->is_done == NULL ||
+        !options->is_done(options->self, answer->ids, answer->n_ids))
+        return true;
+    answer->stop = FB_STOP_string;
+    return false;
+}
+
+/* One token for each of the n variants in `sequence`. */
+static fb_status step(struct group *group, int64_t n)
+{
+    fb_ops *ops = group->reading->engine->ops;
+    const fb_engine *engine = group->reading->engine;
+    fb_batch batch = {.reading = group->reading,
+                      .variants = group->members,
+                      .n = n,
+                      .t = 1,
+                      .tail = group->tail,
+                      .sequence = group->sequence,
+                      .at = group->at,
+                      .ids = group->ids};
+    char trace[65];
+    fb_tensor x, h;
+    fb_status status;
+
+    charge(group, n);
+    fb_scope_open(ops);
+    fb_trace_begin(ops, n);
+    status = fb_batch_run(&batch, &x);
+    if (status == FB_OK) {
+        h = fb_batch_hidden(&batch, x, 0, 1);
+        h = fb_reshape(ops, h, 2, (int64_t[]){n, engine->facts->width});
+        h = fb_linear(ops, h, fb_model_head(engine->model)); /* [n, vocabulary] */
+        status = fb_argmax(ops, h, group->ids);
+    }
+    fb_trace_end(ops, trace);
+    for (int64_t i = 0; i < n; i++)
+        memcpy(group->out[group->sequence[i]].trace_decode, trace, sizeof trace);
+    fb_scope_close(ops);
+    return status;
+}
+
+/* Lines up the variants that are still talking, in order; how many they are. */
+static int64_t gather(struct group *group, const bool *talking)
+{
+    int64_t n = 0;
+
+    for (int v = 0; v < group->n; v++) {
+        if (!talking[v]) continue;
+        group->sequence[n] = v;
+        group->members[n] = group->variants[v];
+        group->at[n] = group->question->n_prompt + group->out[v].n_ids - 1;
+        group->ids[n] = group->next[v];
+        n++;
+    }
+    return n;
+}
+
+static fb_status decode(struct group *group, bool *talking)
+{
+    fb_status status = FB_OK;
+    int64_t n;
+
+    (void)fb_enter(group->reading->engine, FB_PHASE_decode, FB_SCOPE_model);
+    for (int v = 0; v < group->n; v++) {
+        FB_TRY(begin_answer(group, v));
+        talking[v] = group->next[v] >= 0 && take(group, v, group->next[v]);
+    }
+    while (status == FB_OK && (n = gather(group, talking)) > 0) {
+        status = step(group, n);
+        for (int64_t i = 0; status == FB_OK && i < n; i++) {
+            const int v = (int)group->sequence[i];
+
+            talking[v] = take(group, v, group->ids[i]);
+        }
+    }
+    return status;
+}
+
+/* --- the group
+ * -------------------------------------------------------------------------------- */
+
+static fb_status open_group(struct group *group)
+{
+    const fb_question *q = group->question;
+    const int64_t tokens = tail_tokens(q, group->options);
+    const size_t n = (size_t)group->n, a = (size_t)q->n_answer;
+    const size_t t = (size_t)(q->n_prompt + q->n_answer);
+    const fb_cache_shape *shape = &group->reading->engine->shape;
+    bool has_all;
+
+    group->ledgers = fb_alloc(FB_ACCOUNT_other, n * sizeof *group->ledgers);
+    group->sequence = fb_alloc(FB_ACCOUNT_other, n * sizeof *group->sequence);
+    group->at = fb_alloc(FB_ACCOUNT_other, n * sizeof *group->at);
+    group->ids = fb_alloc(FB_ACCOUNT_other, n * t * sizeof *group->ids);
+    group->next = fb_alloc(FB_ACCOUNT_other, n * sizeof *group->next);
+    group->members = fb_alloc(FB_ACCOUNT_other, n * sizeof *group->members);
+    has_all = group->ledgers != NULL && group->sequence != NULL && group->at != NULL &&
+              group->ids != NULL && group->next != NULL && group->members != NULL;
+    for (size_t v = 0; v < n; v++) {
+        fb_answer *answer = &group->out[v];
+
+        answer->n = q->n_answer;
+        answer->tail_bytes = fb_tail_bytes(shape, tokens);
+        answer->nll = fb_alloc(FB_ACCOUNT_other, a * sizeof *answer->nll);
+        answer->kl = fb_alloc(FB_ACCOUNT_other, a * sizeof *answer->kl);
+        answer->top1 = fb_alloc(FB_ACCOUNT_other, a * sizeof *answer->top1);
+        answer->full_top1 = fb_alloc(FB_ACCOUNT_other, a * sizeof *answer->full_top1);
+        has_all = has_all && answer->nll != NULL && answer->kl != NULL &&
+                  answer->top1 != NULL && answer->full_top1 != NULL;
+    }
+    if (!has_all) return fb_fail(FB_NO_MEMORY, "no memory for %d answers", group->n);
+    return fb_tail_new(&group->tail, group->reading->engine->ops, shape, group->n,
+                       tokens);
+}
+
+static void close_group(struct group *group)
+{
+    fb_tail_free(group->tail);
+    fb_free(group->ledgers);
+    fb_free(group->sequence);
+    fb_free(group->at);
+    fb_free(group->ids);
+    fb_free(group->next);
+    fb_free(group->members);
+}
+
+static fb_status answer_all(struct group *group)
+{
+    bool *talking = fb_zalloc(FB_ACCOUNT_other, (size_t)group->n * sizeof *talking);
+    fb_status status;
+
+    if (talking == NULL) return fb_fail(FB_NO_MEMORY, "no memory for answers");
+    status = force_all(group);
+    if (status == FB_OK && group->options->generate) status = decode(group, talking);
+    fb_free(talking);
+    return status;
+}
+
+fb_status fb_answer_group(fb_reading *reading, fb_variant *const *variants,
+                          int n_variants, const fb_question *question,
+                          const fb_answer_options *options, fb_answer *out)
+{
+    const fb_place before = fb_ops_place(reading->engine->ops);
+    struct group group = {.reading = reading,
+                          .variants = (const fb_variant *const *)variants,
+                          .n = n_variants,
+                          .question = question,
+                          .options = options,
+                          .out = out};
+    fb_status status;
+
+    memset(out, 0, (size_t)n_variants * sizeof *out);
+    FB_TRY(fb_reading_answer(reading, question, false));
+    status = open_group(&group);
+    if (status == FB_OK) status = answer_all(&group);
+    fb_ops_charge(reading->engine->ops, NULL, 0);
+    fb_ops_move(reading->engine->ops, before);
+    close_group(&group);
+    for (int v = 0; status != FB_OK && v < n_variants; v++)
+        fb_answer_clear(&out[v]);
+    return status;
+}
+
+void fb_answer_clear(fb_answer *answer)
+{
+    fb_free(answer->nll);
+    fb_free(answer->kl);
+    fb_free(answer->top1);
+    fb_free(answer->full_top1);
+    fb_free(answer->ids);
+    memset(answer, 0, sizeof *answer);
+}
+
+size_t fb_answer_bytes(const fb_reading *reading, const fb_question *question,
+                       const fb_answer_options *options)
+{
+    const fb_model_facts *facts = reading->engine->facts;
+    const size_t row = (size_t)(facts->vocabulary + 4 * facts->width + 3 * facts->ffn);
+
+    return fb_tail_bytes(&reading->engine->shape, tail_tokens(question, options)) +
+           row * sizeof(float) + sizeof(fb_answer);
+}

@@ -1,0 +1,123 @@
+/* context.c - see context.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "engine/context.h"
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* fb_attend_rows of a context: the queries' own tokens are the newest of the cache. */
+static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
+{
+    fb_context_pass *pass = self;
+    const fb_engine *engine = pass->engine;
+    const fb_model_facts *facts = engine->facts;
+    const fb_status status =
+        fb_cache_append(pass->cache, engine->ops, layer, qkv, facts->heads);
+    fb_attend call = {.x = qkv,
+                      .segments = pass->segments,
+                      .n_sequences = 1,
+                      .heads = facts->heads,
+                      .kv_heads = facts->kv_heads,
+                      .head_dim = facts->head_dim,
+                      .scale = engine->scale,
+                      .sum = pass->sum,
+                      .rows = pass->rows,
+                      .first_row = pass->start - (pass->n - pass->window)};
+
+    if (status != FB_OK) {
+        fb_ops_refuse(engine->ops, status);
+        return FB_NONE;
+    }
+    for (int64_t g = 0; g < facts->kv_heads; g++)
+        pass->segments[g] =
+            (fb_segment){.context = fb_cache_part(pass->cache, layer, g, NULL)};
+    return fb_attention(engine->ops, &call);
+}
+
+static void run_block(fb_context_pass *pass, int64_t layer, int64_t n_rows)
+{
+    const fb_engine *engine = pass->engine;
+    fb_ops *ops = engine->ops;
+    const bool is_last = layer == engine->facts->layers - 1;
+    const fb_angles angles = {
+        fb_narrow(ops, pass->angles.cosine, 0, pass->start, n_rows),
+        fb_narrow(ops, pass->angles.sine, 0, pass->start, n_rows)};
+
+    fb_scope_open(ops);
+    fb_layer_forward(engine, layer, fb_narrow(ops, pass->x, 0, pass->start, n_rows),
+                     &angles, pass->start, is_last && !pass->wants_output, attend,
+                     pass);
+    fb_scope_close(ops);
+}
+
+/* Zeroed memory for the layer's signals, in the layer's scope. It belongs to the rules:
+ * which ones are read must not show in the trace of the kernel. */
+static void open_signals(fb_context_pass *pass)
+{
+    const fb_place before = fb_enter(pass->engine, FB_PHASE_context, FB_SCOPE_signal);
+    const int64_t heads = pass->engine->facts->heads;
+    fb_ops *ops = pass->engine->ops;
+
+    pass->sum =
+        pass->wants_sum ? fb_full(ops, 2, (int64_t[]){heads, pass->n}, 0) : FB_NONE;
+    pass->rows = pass->window > 0
+                     ? fb_full(ops, 3, (int64_t[]){heads, pass->window, pass->n}, 0)
+                     : FB_NONE;
+    fb_ops_move(ops, before);
+}
+
+static fb_status run_layer(fb_context_pass *pass, int64_t layer)
+{
+    const int64_t chunk = pass->engine->options.chunk;
+    fb_ops *ops = pass->engine->ops;
+    fb_status status;
+
+    fb_scope_open(ops);
+    open_signals(pass);
+    for (pass->start = 0; pass->start < pass->n; pass->start += chunk)
+        run_block(pass, layer, smaller(chunk, pass->n - pass->start));
+    status = fb_ops_status(ops);
+    if (status == FB_OK && pass->after_layer != NULL)
+        status = pass->after_layer(pass->self, layer, pass->sum, pass->rows);
+    fb_scope_close(ops);
+    return status;
+}
+
+/* Rotary tables of the whole context, made once. */
+static fb_status open_angles(fb_context_pass *pass)
+{
+    int64_t *position =
+        fb_alloc(FB_ACCOUNT_scratch, (size_t)pass->n * sizeof *position);
+    fb_status status;
+
+    if (position == NULL) return fb_fail(FB_NO_MEMORY, "no memory for positions");
+    for (int64_t i = 0; i < pass->n; i++)
+        position[i] = i;
+    status = fb_angles_of(pass->engine, position, pass->n, &pass->angles);
+    fb_free(position);
+    return status;
+}
+
+fb_status fb_context_run(fb_context_pass *pass)
+{
+    const fb_engine *engine = pass->engine;
+    const fb_place before = fb_enter(engine, FB_PHASE_context, FB_SCOPE_model);
+    const size_t kv_heads = (size_t)engine->facts->kv_heads;
+    fb_status status;
+
+    pass->segments = fb_alloc(FB_ACCOUNT_scratch, kv_heads * sizeof *pass->segments);
+    status = pass->segments == NULL ? fb_fail(FB_NO_MEMORY, "no memory for attention")
+                                    : open_angles(pass);
+    if (status == FB_OK)
+        pass->x = fb_embedding(engine->ops, fb_model_embedding(engine->model),
+                               pass->ids, pass->n);
+    for (int64_t layer = 0; status == FB_OK && layer < engine->facts->layers; layer++)
+        status = run_layer(pass, layer);
+    fb_free(pass->segments);
+    fb_ops_move(engine->ops, before);
+    return status;
+}

@@ -1,0 +1,35 @@
+/* context.h - inside of src/engine: one pass over a context with a full cache.
+ *
+ * Layer by layer over the whole context, each layer in blocks of rows, so that the
+ * signals of one layer are complete, scored and gone before the next layer begins.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FB_ENGINE_CONTEXT_H
+#define FB_ENGINE_CONTEXT_H
+
+#include "engine/decoder.h"
+
+typedef struct fb_context_pass {
+    const fb_engine *engine;
+    const int32_t *ids; /* [n] */
+    int64_t n;
+    fb_cache *cache;   /* empty, of n tokens; filled */
+    bool wants_output; /* x after the last layer is needed */
+    bool wants_sum;    /* signals to reduce */
+    int64_t window;    /* rows; 0: none */
+    /* Called after each layer with its signals; NULL: none. */
+    fb_status (*after_layer)(void *self, int64_t layer, fb_tensor sum, fb_tensor rows);
+    void *self;
+
+    fb_angles angles;     /* of all n positions */
+    fb_tensor x;          /* [n, width], in the scope open at the call; output */
+    fb_tensor sum;        /* [H, n] of the layer at work */
+    fb_tensor rows;       /* [H, window, n] */
+    fb_segment *segments; /* [G] */
+    int64_t start;        /* first row of the block at work */
+} fb_context_pass;
+
+FB_MUST_USE fb_status fb_context_run(fb_context_pass *pass);
+
+#endif

@@ -1,0 +1,42 @@
+/* decoder.h - inside of src/engine: one layer of the network over a block of rows.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FB_ENGINE_DECODER_H
+#define FB_ENGINE_DECODER_H
+
+#include "engine/engine.h"
+
+struct fb_engine {
+    fb_ops *ops;
+    const fb_model *model;
+    const fb_model_facts *facts;
+    fb_cache_shape shape;
+    fb_engine_options options;
+    double scale; /* of attention */
+};
+
+/* Rotary tables of a block's rows: [R, d/2] each. */
+typedef struct fb_angles {
+    fb_tensor cosine, sine;
+} fb_angles;
+
+/* Stores the block's keys and values and attends: qkv [R, (H + 2G)*d], rotated, to
+ * [R, H*d]. */
+typedef fb_tensor fb_attend_rows(void *self, int64_t layer, fb_tensor qkv);
+
+/* x [R, width] (changed in place) through `layer`. With `only_attend` the block ends
+ * after attention: nothing reads the output of the last layer of a context. `first_row`
+ * is for the watcher. */
+void fb_layer_forward(const fb_engine *engine, int64_t layer, fb_tensor x,
+                      const fb_angles *angles, int64_t first_row, bool only_attend,
+                      fb_attend_rows *attend, void *self);
+
+/* Rotary tables of `n` positions, in the open scope. */
+FB_MUST_USE fb_status fb_angles_of(const fb_engine *engine, const int64_t *position,
+                                   int64_t n, fb_angles *out);
+
+/* Sets scope and phase around a piece of work; returns the place to go back to. */
+fb_place fb_enter(const fb_engine *engine, fb_phase phase, fb_scope scope);
+
+#endif

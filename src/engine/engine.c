@@ -1,0 +1,77 @@
+/* engine.c - opening, and plain passes over a whole sequence.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "engine/engine.h"
+
+#include "engine/context.h"
+#include "engine/decoder.h"
+
+#include <string.h>
+
+enum { DEFAULT_CHUNK = 256 };
+
+fb_status fb_engine_open(fb_engine **out, fb_ops *ops, const fb_model *model,
+                         const fb_engine_options *options)
+{
+    fb_engine *engine = fb_zalloc(FB_ACCOUNT_other, sizeof *engine);
+
+    *out = NULL;
+    if (engine == NULL) return fb_fail(FB_NO_MEMORY, "no memory for an engine");
+    engine->ops = ops;
+    engine->model = model;
+    engine->facts = fb_model_get_facts(model);
+    engine->shape = (fb_cache_shape){engine->facts->layers, engine->facts->kv_heads,
+                                     engine->facts->head_dim};
+    if (options != NULL) engine->options = *options;
+    if (engine->options.chunk < 1) engine->options.chunk = DEFAULT_CHUNK;
+    engine->scale = engine->options.scale;
+    if (engine->scale == 0) engine->scale = fb_model_attention_scale(model);
+    *out = engine;
+    return FB_OK;
+}
+
+void fb_engine_close(fb_engine *engine)
+{
+    fb_free(engine);
+}
+
+/* Logits of one row of x [n, width]: final norm, then the head. */
+static fb_status row_logits(const fb_engine *engine, fb_tensor x, int64_t row,
+                            float *out)
+{
+    fb_ops *ops = engine->ops;
+    fb_tensor h;
+    fb_status status;
+
+    fb_scope_open(ops);
+    h = fb_narrow(ops, x, 0, row, 1);
+    h = fb_rms_norm(ops, h, fb_model_norm(engine->model), engine->facts->rms_eps);
+    if (engine->options.watch != NULL && fb_ops_status(ops) == FB_OK)
+        engine->options.watch(engine->options.watch_self, ops, "final_norm",
+                              engine->facts->layers, row, h);
+    h = fb_linear(ops, h, fb_model_head(engine->model)); /* [1, vocabulary] */
+    status = fb_to_host(ops, h, out, (size_t)engine->facts->vocabulary * sizeof *out);
+    fb_scope_close(ops);
+    return status;
+}
+
+fb_status fb_logits(fb_engine *engine, const int32_t *ids, int64_t n,
+                    const int64_t *row, int64_t n_rows, float *out)
+{
+    fb_cache *cache = NULL;
+    fb_context_pass pass = {.engine = engine, .ids = ids, .n = n, .wants_output = true};
+    fb_status status = fb_cache_new(&cache, engine->ops, &engine->shape, n);
+
+    fb_scope_open(engine->ops);
+    if (status == FB_OK) {
+        pass.cache = cache;
+        status = fb_context_run(&pass);
+    }
+    for (int64_t i = 0; status == FB_OK && i < n_rows; i++)
+        status =
+            row_logits(engine, pass.x, row[i], out + i * engine->facts->vocabulary);
+    fb_scope_close(engine->ops);
+    fb_cache_free(cache);
+    return status;
+}

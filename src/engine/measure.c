@@ -1,0 +1,98 @@
+/* measure.c - logits a few rows at a time, measured and dropped.
+ *
+ * The full cache's logits are made again from its hidden rows rather than kept: a row
+ * of logits is a hundred times larger.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "engine/measure.h"
+
+#include <string.h>
+
+enum { MOST_ROWS = 32 }; /* of logits at a time; changes no bit */
+
+/* A block of places of the answer, for a few variants. */
+struct block {
+    int64_t first, rows;       /* places of the answer */
+    int64_t variant, variants; /* members of the batch */
+    fb_tensor full;            /* logits of the full cache [rows, vocabulary] */
+};
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static fb_status measure_block(const fb_reading *reading, const fb_question *question,
+                               fb_tensor places, const struct block *b, fb_answer *out)
+{
+    const fb_engine *engine = reading->engine;
+    fb_ops *ops = engine->ops;
+    int32_t target[MOST_ROWS], top1[MOST_ROWS], full_top1[MOST_ROWS];
+    double nll[MOST_ROWS], kl[MOST_ROWS];
+    const int64_t n = b->variants * b->rows;
+    fb_tensor h, logits;
+
+    h = fb_narrow(ops, places, 0, b->variant,
+                  b->variants); /* [variants, rows, width] */
+    h = fb_reshape(ops, h, 2, (int64_t[]){n, engine->facts->width});
+    logits = fb_linear(ops, h, fb_model_head(engine->model)); /* [n, vocabulary] */
+    for (int64_t r = 0; r < n; r++)
+        target[r] = question->answer[b->first + r % b->rows];
+    FB_TRY(fb_nll(ops, logits, target, nll));
+    FB_TRY(fb_kl(ops, b->full, logits, kl));
+    FB_TRY(fb_argmax(ops, logits, top1));
+    FB_TRY(fb_argmax(ops, b->full, full_top1));
+    for (int64_t r = 0; r < n; r++) {
+        fb_answer *answer = &out[b->variant + r / b->rows];
+        const int64_t i = b->first + r % b->rows;
+
+        answer->nll[i] = nll[r];
+        answer->kl[i] = kl[r];
+        answer->top1[i] = top1[r];
+        answer->full_top1[i] = full_top1[r % b->rows];
+    }
+    return FB_OK;
+}
+
+/* All variants at places [first, first + rows) of the answer. */
+static fb_status measure_places(const fb_reading *reading, const fb_question *question,
+                                fb_tensor hidden, int64_t first, int64_t rows,
+                                fb_answer *out)
+{
+    const fb_engine *engine = reading->engine;
+    fb_ops *ops = engine->ops;
+    const int64_t n = fb_size(ops, hidden, 0), most = MOST_ROWS / rows;
+    const fb_tensor places = fb_narrow(ops, hidden, 1, first, rows);
+    struct block block = {.first = first, .rows = rows};
+    fb_status status = FB_OK;
+
+    block.full = fb_linear(ops, fb_narrow(ops, reading->hidden, 0, first, rows),
+                           fb_model_head(engine->model));
+    for (int64_t v = 0; status == FB_OK && v < n; v += most) {
+        block.variant = v;
+        block.variants = smaller(most, n - v);
+        fb_scope_open(ops);
+        status = measure_block(reading, question, places, &block, out);
+        fb_scope_close(ops);
+    }
+    return status;
+}
+
+fb_status fb_measure(const fb_reading *reading, const fb_question *question,
+                     fb_tensor hidden, fb_answer *out)
+{
+    const fb_engine *engine = reading->engine;
+    const fb_place place = fb_ops_place(engine->ops);
+    fb_status status = FB_OK;
+
+    fb_ops_move(engine->ops, (fb_place){place.phase, FB_SCOPE_measure});
+    for (int64_t i = 0; status == FB_OK && i < question->n_answer; i += MOST_ROWS) {
+        fb_scope_open(engine->ops);
+        status = measure_places(reading, question, hidden, i,
+                                smaller(MOST_ROWS, question->n_answer - i), out);
+        fb_scope_close(engine->ops);
+    }
+    fb_ops_move(engine->ops, place);
+    return status;
+}

@@ -1,0 +1,325 @@
+/* read.c - a context is read once; every rule scores each layer as it passes.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/hash.h"
+#include "base/random.h"
+#include "engine/context.h"
+#include "engine/reading.h"
+
+#include <string.h>
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* --- signals
+ * --------------------------------------------------------------------------- */
+
+static fb_status check_seed_place(int64_t n)
+{
+    return n <= INT32_MAX
+               ? FB_OK
+               : fb_fail(FB_UNSUPPORTED, "a context of %lld tokens", (long long)n);
+}
+
+/* [kv_heads, n] uniform numbers of (seed, document, layer, head, position). */
+static fb_tensor random_numbers(const fb_reading *reading, uint64_t seed, int64_t layer)
+{
+    const int64_t heads = reading->engine->shape.kv_heads, n = reading->n;
+    float *u = fb_alloc(FB_ACCOUNT_scratch, (size_t)(heads * n) * sizeof *u);
+    fb_tensor out;
+
+    if (u == NULL) {
+        fb_ops_refuse(reading->engine->ops,
+                      fb_fail(FB_NO_MEMORY, "no memory for random numbers"));
+        return FB_NONE;
+    }
+    for (int64_t i = 0; i < heads * n; i++)
+        u[i] = fb_philox_f32(seed, reading->stream, (uint64_t)layer, (uint64_t)(i / n),
+                             (uint64_t)(i % n), 0);
+    out = fb_from_host(reading->engine->ops, FB_F32, 2, (int64_t[]){heads, n}, u);
+    fb_free(u);
+    return out;
+}
+
+static fb_tensor positions(const fb_reading *reading)
+{
+    float *p = fb_alloc(FB_ACCOUNT_scratch, (size_t)reading->n * sizeof *p);
+    fb_tensor out;
+
+    if (p == NULL) {
+        fb_ops_refuse(reading->engine->ops,
+                      fb_fail(FB_NO_MEMORY, "no memory for positions"));
+        return FB_NONE;
+    }
+    for (int64_t j = 0; j < reading->n; j++)
+        p[j] = (float)j;
+    out = fb_from_host(reading->engine->ops, FB_F32, 1, &reading->n, p);
+    fb_free(p);
+    return out;
+}
+
+/* What the rule asked for, and nothing else. */
+static fb_signals see(const fb_reading *reading, const fb_scored_rule *rule,
+                      int64_t layer, fb_tensor sum, fb_tensor rows, fb_tensor future)
+{
+    const uint32_t reads = fb_bound_rule_choices(rule->rule)->reads;
+    const fb_model_facts *facts = reading->engine->facts;
+    fb_ops *ops = reading->engine->ops;
+    fb_signals s = {.layer = layer,
+                    .n_layers = facts->layers,
+                    .heads = facts->heads,
+                    .kv_heads = facts->kv_heads,
+                    .head_dim = facts->head_dim,
+                    .n = reading->n,
+                    .m = reading->n};
+
+    if (reads & FB_READS_KEYS) s.keys = fb_cache_keys(reading->cache, ops, layer);
+    if (reads & FB_READS_VALUES) s.values = fb_cache_values(reading->cache, ops, layer);
+    if (reads & FB_READS_WINDOW_ATTENTION) s.window_attention = rows;
+    if (reads & FB_READS_ATTENTION_SUM) s.attention_sum = sum;
+    if (reads & FB_READS_POSITION) s.position = positions(reading);
+    if (reads & FB_READS_RANDOM) s.random = random_numbers(reading, rule->seed, layer);
+    if (reads & FB_READS_FUTURE) s.future_attention = future;
+    return s;
+}
+
+fb_status fb_reading_score_layer(fb_reading *reading, fb_scored_rule *rule,
+                                 int64_t layer, fb_tensor sum, fb_tensor rows,
+                                 fb_tensor future)
+{
+    fb_ops *ops = reading->engine->ops;
+    const fb_place before = fb_enter(reading->engine, FB_PHASE_evict, FB_SCOPE_score);
+    fb_signals signals;
+    fb_tensor score;
+
+    fb_scope_open(ops);
+    signals = see(reading, rule, layer, sum, rows, future);
+    score = fb_bound_rule_score(rule->rule, ops, &signals);
+    fb_release(ops, rule->scores[layer]);
+    rule->scores[layer] = fb_persist(ops, FB_ACCOUNT_signals, score);
+    fb_scope_close(ops);
+    fb_ops_move(ops, before);
+    return fb_ops_status(ops);
+}
+
+/* --- the pass
+ * ---------------------------------------------------------------------------- */
+
+static bool scores_now(const fb_reading *reading, const fb_scored_rule *rule)
+{
+    return !fb_bound_rule_choices(rule->rule)->keeps_all &&
+           fb_bound_rule_is_deployable(rule->rule) &&
+           !fb_select_falls_back(rule->rule, reading->n);
+}
+
+static void charge_to(fb_reading *reading, fb_ledger *ledger)
+{
+    reading->payer = ledger;
+    fb_ops_charge(reading->engine->ops, &reading->payer, 1);
+}
+
+static fb_status score_layer(void *self, int64_t layer, fb_tensor sum, fb_tensor rows)
+{
+    fb_reading *reading = self;
+    fb_status status = FB_OK;
+
+    for (int r = 0; status == FB_OK && r < reading->n_rules; r++) {
+        if (!scores_now(reading, &reading->rules[r])) continue;
+        charge_to(reading, &reading->rules[r].ledger);
+        status = fb_reading_score_layer(reading, &reading->rules[r], layer, sum, rows,
+                                        FB_NONE);
+    }
+    charge_to(reading, &reading->pass);
+    return status;
+}
+
+/* The union of what the rules need from the kernel. */
+static void ask_for_signals(const fb_reading *reading, fb_context_pass *pass)
+{
+    for (int r = 0; r < reading->n_rules; r++) {
+        const fb_choices *choices = fb_bound_rule_choices(reading->rules[r].rule);
+
+        if (!scores_now(reading, &reading->rules[r])) continue;
+        if (choices->reads & FB_READS_ATTENTION_SUM) pass->wants_sum = true;
+        if ((choices->reads & FB_READS_WINDOW_ATTENTION) &&
+            choices->window > pass->window)
+            pass->window = choices->window;
+    }
+    pass->window = smaller(pass->window, reading->n);
+}
+
+static void add_share(fb_count *to, const fb_count *from, double share)
+{
+    to->calls += from->calls;
+    to->flops += from->flops * share;
+    to->bytes += from->bytes * share;
+}
+
+/* A rule's cells pay for the plain pass and for the reductions that this rule reads, as
+ * if it were alone: of the rows of the longest window, its own part. */
+static void charge_pass(fb_reading *reading, fb_scored_rule *rule, int64_t window)
+{
+    const fb_choices *choices = fb_bound_rule_choices(rule->rule);
+    const fb_count *signal = reading->pass.count[FB_PHASE_context][FB_SCOPE_signal];
+    fb_count *own = rule->ledger.count[FB_PHASE_context][FB_SCOPE_signal];
+    fb_ledger plain = reading->pass;
+
+    memset(plain.count[FB_PHASE_context][FB_SCOPE_signal], 0,
+           sizeof plain.count[FB_PHASE_context][FB_SCOPE_signal]);
+    fb_ledger_add(&rule->ledger, &plain);
+    if (!scores_now(reading, rule)) return;
+    if (choices->reads & FB_READS_ATTENTION_SUM)
+        add_share(&own[FB_OP_attention_sum], &signal[FB_OP_attention_sum], 1);
+    if (choices->reads & FB_READS_WINDOW_ATTENTION)
+        add_share(&own[FB_OP_attention_rows], &signal[FB_OP_attention_rows],
+                  (double)smaller(choices->window, reading->n) / (double)window);
+}
+
+/* SHA-256 of the keys and values of every slot, entry by entry. */
+static fb_status hash_cache(fb_reading *reading)
+{
+    const fb_cache_shape *shape = &reading->engine->shape;
+    const size_t bytes =
+        (size_t)(shape->kv_heads * reading->n * shape->head_dim) * sizeof(float);
+    fb_ops *ops = reading->engine->ops;
+    void *host = fb_alloc(FB_ACCOUNT_scratch, bytes);
+    fb_status status = FB_OK;
+    fb_hash hash;
+
+    if (host == NULL) return fb_fail(FB_NO_MEMORY, "no memory to hash a cache");
+    fb_hash_init(&hash);
+    fb_ops_charge(ops, NULL, 0);
+    for (int64_t i = 0; status == FB_OK && i < 2 * shape->layers; i++) {
+        fb_scope_open(ops);
+        status = fb_to_host(ops,
+                            i % 2 == 0 ? fb_cache_keys(reading->cache, ops, i / 2)
+                                       : fb_cache_values(reading->cache, ops, i / 2),
+                            host, bytes);
+        fb_scope_close(ops);
+        if (status == FB_OK) fb_hash_add(&hash, host, bytes);
+    }
+    fb_hash_hex(&hash, reading->cache_sha256);
+    fb_free(host);
+    return status;
+}
+
+static fb_status run_pass(fb_reading *reading, const int32_t *ids)
+{
+    fb_ops *ops = reading->engine->ops;
+    fb_context_pass pass = {.engine = reading->engine,
+                            .ids = ids,
+                            .n = reading->n,
+                            .cache = reading->cache,
+                            .after_layer = score_layer,
+                            .self = reading};
+    fb_status status;
+
+    ask_for_signals(reading, &pass);
+    charge_to(reading, &reading->pass);
+    fb_scope_open(ops);
+    fb_trace_begin(ops, 1);
+    status = fb_context_run(&pass);
+    fb_trace_end(ops, reading->trace);
+    fb_scope_close(ops);
+    fb_ops_charge(ops, NULL, 0);
+    for (int r = 0; status == FB_OK && r < reading->n_rules; r++)
+        charge_pass(reading, &reading->rules[r], pass.window);
+    return status;
+}
+
+static fb_status open_rules(fb_reading *reading, const fb_seeded_rule *rules,
+                            int n_rules)
+{
+    const size_t layers = (size_t)reading->engine->facts->layers;
+
+    reading->rules =
+        fb_zalloc(FB_ACCOUNT_other, (size_t)n_rules * sizeof *reading->rules);
+    if (reading->rules == NULL) return fb_fail(FB_NO_MEMORY, "no memory for scores");
+    reading->n_rules = n_rules;
+    for (int r = 0; r < n_rules; r++) {
+        reading->rules[r].rule = rules[r].rule;
+        reading->rules[r].seed = rules[r].seed;
+        reading->rules[r].scores =
+            fb_zalloc(FB_ACCOUNT_other, layers * sizeof(fb_tensor));
+        if (reading->rules[r].scores == NULL)
+            return fb_fail(FB_NO_MEMORY, "no memory for scores");
+    }
+    return FB_OK;
+}
+
+fb_status fb_read(fb_reading **out, fb_engine *engine, const int32_t *ids, int64_t n,
+                  const fb_seeded_rule *rules, int n_rules, uint64_t stream)
+{
+    fb_reading *reading;
+    fb_status status;
+
+    *out = NULL;
+    FB_TRY(check_seed_place(n));
+    if (n < 1)
+        return fb_fail(FB_USAGE, "an empty context; at least one token is needed");
+    reading = fb_zalloc(FB_ACCOUNT_other, sizeof *reading);
+    if (reading == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a context");
+    reading->engine = engine;
+    reading->n = n;
+    reading->stream = stream;
+    status = open_rules(reading, rules, n_rules);
+    if (status == FB_OK)
+        status = fb_cache_new(&reading->cache, engine->ops, &engine->shape, n);
+    if (status == FB_OK) status = run_pass(reading, ids);
+    if (status == FB_OK) status = hash_cache(reading);
+    if (status != FB_OK) {
+        fb_reading_free(reading);
+        return status;
+    }
+    *out = reading;
+    return FB_OK;
+}
+
+void fb_reading_free(fb_reading *reading)
+{
+    if (reading == NULL) return;
+    for (int r = 0; reading->rules != NULL && r < reading->n_rules; r++) {
+        for (int64_t l = 0;
+             reading->rules[r].scores != NULL && l < reading->engine->facts->layers;
+             l++)
+            fb_release(reading->engine->ops, reading->rules[r].scores[l]);
+        fb_free(reading->rules[r].scores);
+    }
+    fb_free(reading->rules);
+    fb_release(reading->engine->ops, reading->hidden);
+    fb_cache_free(reading->cache);
+    fb_free(reading);
+}
+
+const fb_cache *fb_reading_cache(const fb_reading *reading)
+{
+    return reading->cache;
+}
+
+int64_t fb_reading_tokens(const fb_reading *reading)
+{
+    return reading->n;
+}
+
+const fb_ledger *fb_reading_ledger(const fb_reading *reading, int rule)
+{
+    return &reading->rules[rule].ledger;
+}
+
+const char *fb_reading_trace(const fb_reading *reading)
+{
+    return reading->trace;
+}
+
+const char *fb_reading_cache_sha256(const fb_reading *reading)
+{
+    return reading->cache_sha256;
+}
+
+fb_tensor fb_reading_score(const fb_reading *reading, int rule, int64_t layer)
+{
+    return reading->rules[rule].scores[layer];
+}

@@ -1,0 +1,46 @@
+/* reading.h - inside of src/engine: what is known of a context after it was read.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FB_ENGINE_READING_H
+#define FB_ENGINE_READING_H
+
+#include "engine/decoder.h"
+
+/* A rule with its scores of this context. */
+typedef struct fb_scored_rule {
+    const fb_bound_rule *rule;
+    uint64_t seed;
+    fb_tensor
+        *scores; /* [layers] of [kv_heads, n - unscored]; FB_NONE where it has none */
+    fb_ledger ledger; /* plain pass + its signals + its scores */
+} fb_scored_rule;
+
+struct fb_reading {
+    const fb_engine *engine;
+    int64_t n; /* tokens */
+    uint64_t stream;
+    fb_scored_rule *rules;
+    int n_rules;
+    fb_cache *cache;
+    fb_ledger pass;   /* of the context, with the signals of all rules */
+    fb_ledger *payer; /* who is charged now; lent to the operators */
+    char trace[65], cache_sha256[65];
+    /* The full cache's own answer to the last question. */
+    char question_sha256[65];
+    fb_tensor hidden; /* [n_answer, width], after the final norm; persistent */
+    bool has_foreseen;
+};
+
+/* Scores one layer for one rule from what the kernel saw; persistent. `future` may be
+ * FB_NONE. */
+FB_MUST_USE fb_status fb_reading_score_layer(fb_reading *reading, fb_scored_rule *rule,
+                                             int64_t layer, fb_tensor sum,
+                                             fb_tensor rows, fb_tensor future);
+
+/* Makes `hidden` (and, if asked, the scores of rules that read the future) for a
+ * question, unless they are there already. */
+FB_MUST_USE fb_status fb_reading_answer(fb_reading *reading,
+                                        const fb_question *question, bool foresee);
+
+#endif

@@ -1,0 +1,163 @@
+/* variant.c - evicting: the entries that stay move into an arena of exactly their
+ * bytes.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "engine/variant.h"
+
+#include "base/check.h"
+
+#include <string.h>
+
+static fb_status new_variant(fb_variant **out, fb_reading *reading)
+{
+    *out = fb_zalloc(FB_ACCOUNT_other, sizeof **out);
+    if (*out == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a variant");
+    (*out)->reading = reading;
+    return FB_OK;
+}
+
+static fb_status choose(fb_variant *variant, int rule, const fb_protect *protect,
+                        int64_t protect_last, int64_t k)
+{
+    const fb_reading *reading = variant->reading;
+    const fb_engine *engine = reading->engine;
+    const fb_selector in = {.rule = reading->rules[rule].rule,
+                            .protect = *protect,
+                            .layers = engine->shape.layers,
+                            .kv_heads = engine->shape.kv_heads,
+                            .n = reading->n,
+                            .protect_last = protect_last,
+                            .scores = reading->rules[rule].scores};
+
+    return fb_select(&variant->selection, engine->ops, &in, k);
+}
+
+static fb_status move(fb_variant *variant)
+{
+    const fb_reading *reading = variant->reading;
+    const fb_selection *selection = &variant->selection;
+
+    return fb_cache_evict(&variant->arena, reading->engine->ops, reading->cache,
+                          &selection->kept, selection->budget_entries);
+}
+
+static fb_status hide(fb_variant *variant)
+{
+    const fb_kept *kept = &variant->selection.kept;
+    const int64_t n = variant->reading->n;
+
+    variant->hidden = fb_alloc(FB_ACCOUNT_other, (size_t)(kept->n_slots * n));
+    if (variant->hidden == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a mask");
+    memset(variant->hidden, 1, (size_t)(kept->n_slots * n));
+    for (int64_t s = 0; s < kept->n_slots; s++)
+        for (int64_t i = 0; i < kept->count[s]; i++)
+            variant->hidden[s * n + kept->position[s][i]] = 0;
+    return FB_OK;
+}
+
+static fb_status evict(fb_variant **out, fb_reading *reading, int rule,
+                       const fb_protect *protect, int64_t protect_last, int64_t k,
+                       fb_status (*keep)(fb_variant *))
+{
+    const fb_engine *engine = reading->engine;
+    const fb_place before = fb_enter(engine, FB_PHASE_evict, FB_SCOPE_select);
+    fb_ledger *ledger;
+    fb_status status;
+
+    FB_ASSERT(rule >= 0 && rule < reading->n_rules);
+    FB_TRY(new_variant(out, reading));
+    ledger = &(*out)->ledger;
+    fb_ops_charge(engine->ops, &ledger, 1);
+    status = choose(*out, rule, protect, protect_last, k);
+    if (status == FB_OK) status = keep(*out);
+    fb_ops_charge(engine->ops, NULL, 0);
+    fb_ops_move(engine->ops, before);
+    if (status == FB_OK) return FB_OK;
+    fb_variant_free(*out);
+    *out = NULL;
+    return status;
+}
+
+fb_status fb_evict(fb_variant **out, fb_reading *reading, int rule,
+                   const fb_protect *protect, int64_t protect_last, int64_t k)
+{
+    return evict(out, reading, rule, protect, protect_last, k, move);
+}
+
+fb_status fb_evict_masked(fb_variant **out, fb_reading *reading, int rule,
+                          const fb_protect *protect, int64_t protect_last, int64_t k)
+{
+    return evict(out, reading, rule, protect, protect_last, k, hide);
+}
+
+static fb_status copy_kept(fb_kept *out, const fb_kept *kept)
+{
+    FB_TRY(fb_kept_new(out, kept->n_slots));
+    for (int64_t s = 0; s < kept->n_slots; s++) {
+        const size_t bytes = (size_t)kept->count[s] * sizeof(int32_t);
+
+        out->position[s] = fb_alloc(FB_ACCOUNT_other, bytes);
+        if (out->position[s] == NULL)
+            return fb_fail(FB_NO_MEMORY, "no memory for a kept set");
+        memcpy(out->position[s], kept->position[s], bytes);
+        out->count[s] = kept->count[s];
+    }
+    return FB_OK;
+}
+
+fb_status fb_evict_given(fb_variant **out, fb_reading *reading, const fb_kept *kept,
+                         int64_t budget_entries)
+{
+    fb_status status;
+
+    FB_TRY(new_variant(out, reading));
+    (*out)->selection.budget_entries = budget_entries;
+    status = copy_kept(&(*out)->selection.kept, kept);
+    if (status == FB_OK) status = move(*out);
+    if (status == FB_OK) return FB_OK;
+    fb_variant_free(*out);
+    *out = NULL;
+    return status;
+}
+
+fb_status fb_keep_all(fb_variant **out, fb_reading *reading)
+{
+    return new_variant(out, reading);
+}
+
+void fb_variant_free(fb_variant *variant)
+{
+    if (variant == NULL) return;
+    fb_selection_clear(&variant->selection);
+    fb_cache_free(variant->arena);
+    fb_free(variant->hidden);
+    fb_free(variant);
+}
+
+const fb_selection *fb_variant_selection(const fb_variant *variant)
+{
+    return variant->selection.kept.n_slots > 0 ? &variant->selection : NULL;
+}
+
+size_t fb_variant_bytes(const fb_variant *variant)
+{
+    return fb_cache_bytes(variant->arena != NULL ? variant->arena
+                                                 : variant->reading->cache);
+}
+
+const fb_ledger *fb_variant_ledger(const fb_variant *variant)
+{
+    return &variant->ledger;
+}
+
+fb_part fb_variant_part(const fb_variant *variant, int64_t layer, int64_t kv_head)
+{
+    const int64_t slot = layer * variant->reading->engine->shape.kv_heads + kv_head;
+    const uint8_t *hidden =
+        variant->hidden == NULL ? NULL : variant->hidden + slot * variant->reading->n;
+
+    return fb_cache_part(variant->arena != NULL ? variant->arena
+                                                : variant->reading->cache,
+                         layer, kv_head, hidden);
+}

@@ -1,0 +1,81 @@
+/* gguf.h - a GGUF file, read and checked: metadata by key, tensors by name.
+ *
+ * Promises: after a successful open every key is unique, every value lies inside the
+ * file, every tensor has a known format, a sane shape and data of its own inside the
+ * file. Only what was read is allocated for: a hostile count costs nothing. Strings are
+ * lent from the file and not ended by a zero; they may hold any byte.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FB_MODEL_GGUF_H
+#define FB_MODEL_GGUF_H
+
+#include "model/blocks.h"
+
+#include <flexbudget/error.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct fb_gguf fb_gguf;
+
+typedef struct fb_span {
+    const char *bytes;
+    size_t n;
+} fb_span;
+
+typedef struct fb_gguf_tensor {
+    fb_span name;
+    const fb_blocks *format;
+    int n_dims;
+    int64_t columns, rows; /* rows: product of all dimensions but the fastest */
+    int64_t shape[4];      /* fastest first, as in the file; 1 where there is none */
+    const uint8_t *data;
+    size_t n_bytes;
+} fb_gguf_tensor;
+
+/* Opens a file, or bytes that the caller keeps as long as the result. */
+FB_MUST_USE fb_status fb_gguf_open(fb_gguf **out, const char *path);
+FB_MUST_USE fb_status fb_gguf_open_bytes(fb_gguf **out, const uint8_t *bytes, size_t n);
+void fb_gguf_close(fb_gguf *gguf); /* takes NULL */
+
+fb_span fb_gguf_bytes(const fb_gguf *gguf); /* the whole file */
+int64_t fb_gguf_n_tensors(const fb_gguf *gguf);
+const fb_gguf_tensor *fb_gguf_tensor_at(const fb_gguf *gguf, int64_t i);
+/* NULL: not there. */
+const fb_gguf_tensor *fb_gguf_find_tensor(const fb_gguf *gguf, const char *name);
+
+/* Metadata. A missing key, another type or a value out of range is FB_FORMAT with the
+ * key in the sentence; whole numbers and reals may be stored in any width. */
+bool fb_gguf_has(const fb_gguf *gguf, const char *key);
+FB_MUST_USE fb_status fb_gguf_int(const fb_gguf *gguf, const char *key, int64_t low,
+                                  int64_t high, int64_t *out);
+FB_MUST_USE fb_status fb_gguf_real(const fb_gguf *gguf, const char *key, double *out);
+FB_MUST_USE fb_status fb_gguf_bool(const fb_gguf *gguf, const char *key, bool *out);
+FB_MUST_USE fb_status fb_gguf_string(const fb_gguf *gguf, const char *key,
+                                     fb_span *out);
+/* The bytes of a value as they stand in the file: for hashes. Empty if missing. */
+fb_span fb_gguf_raw(const fb_gguf *gguf, const char *key);
+
+/* A walk over an array of strings or whole numbers, at most INT32_MAX long. */
+typedef struct fb_gguf_array {
+    int64_t n; /* elements not yet taken */
+    uint32_t type;
+    const uint8_t *at;
+} fb_gguf_array;
+
+FB_MUST_USE fb_status fb_gguf_strings(const fb_gguf *gguf, const char *key,
+                                      fb_gguf_array *out);
+FB_MUST_USE fb_status fb_gguf_ints(const fb_gguf *gguf, const char *key,
+                                   fb_gguf_array *out);
+fb_span fb_gguf_next_string(fb_gguf_array *array); /* n > 0 */
+int64_t fb_gguf_next_int(fb_gguf_array *array);    /* n > 0 */
+
+/* Printable in a sentence: at most 64 bytes, others than printable ASCII as '?'. */
+typedef struct fb_shown {
+    char text[68];
+} fb_shown;
+fb_shown fb_span_show(fb_span span);
+bool fb_span_is(fb_span span, const char *string);
+
+#endif

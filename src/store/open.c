@@ -1,0 +1,150 @@
+/* open.c - opens a results file, makes a new one, or says why not.
+ *
+ * A file is ours if its application_id says so; `user_version` is the number of its
+ * schema. While it is written it is in WAL mode with full synchronisation: a finished
+ * cell survives a crash. Closing turns it back into one plain file.
+ *
+ * A file may come from a stranger: SQLite is told to trust nothing in the schema of a
+ * file that is only read. (One that is written needs json_valid(), which 3.40 does not
+ * count among the harmless functions.)
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/embed.h"
+#include "base/memory.h"
+#include "store/query.h"
+
+FB_EMBED(schema_sql, "src/store/schema.sql");
+
+enum { APPLICATION = 0x46425544, VERSION = 1, WAIT_MS = 20000, LONGEST = 256 << 20 };
+
+struct identity {
+    int64_t application, version, n_tables;
+};
+
+static fb_status read_identity(struct identity *out, fb_store *store)
+{
+    FB_TRY(fb_query_number(&out->application, store, "PRAGMA application_id", NULL, 0));
+    FB_TRY(fb_query_number(&out->version, store, "PRAGMA user_version", NULL, 0));
+    return fb_query_number(&out->n_tables, store, "SELECT count(*) FROM sqlite_schema",
+                           NULL, 0);
+}
+
+static bool is_blank(const struct identity *identity)
+{
+    return identity->application == 0 && identity->version == 0 &&
+           identity->n_tables == 0;
+}
+
+static fb_status check_identity(const fb_store *store, const struct identity *identity)
+{
+    if (identity->application != APPLICATION)
+        return fb_fail(FB_FORMAT,
+                       "results '%s': an SQLite file, but not one of results",
+                       store->path);
+    if (identity->version > VERSION)
+        return fb_fail(FB_UNSUPPORTED,
+                       "results '%s': schema %lld is newer than this program, which "
+                       "reads up to %d",
+                       store->path, (long long)identity->version, VERSION);
+    if (identity->version < 1)
+        return fb_fail(FB_FORMAT, "results '%s': it has no schema number", store->path);
+    return FB_OK;
+}
+
+static fb_status exec(fb_store *store, const char *sql)
+{
+    const int code = sqlite3_exec(store->db, sql, NULL, NULL, NULL);
+
+    return code == SQLITE_OK ? FB_OK : fb_store_failure(store, code);
+}
+
+/* Two processes may open the same new file: whoever is second finds it made. */
+static fb_status make_schema(fb_store *store)
+{
+    struct identity identity = {0};
+    fb_status status;
+
+    FB_TRY(exec(store, "BEGIN IMMEDIATE"));
+    status = read_identity(&identity, store);
+    if (status == FB_OK && is_blank(&identity))
+        status = exec(store, (const char *)schema_sql);
+    return fb_query_end(store, status);
+}
+
+static fb_status open_file(fb_store *store, int flags)
+{
+    const int code = sqlite3_open_v2(store->path, &store->db, flags, NULL);
+
+    if (code != SQLITE_OK) return fb_store_failure(store, code);
+    (void)sqlite3_busy_timeout(store->db, WAIT_MS);
+    (void)sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)NULL);
+    (void)sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA,
+                            (flags & SQLITE_OPEN_READWRITE) != 0, (int *)NULL);
+    (void)sqlite3_limit(store->db, SQLITE_LIMIT_LENGTH, LONGEST);
+    return exec(store, "PRAGMA cell_size_check = ON; PRAGMA foreign_keys = ON");
+}
+
+static fb_status prepare(fb_store *store)
+{
+    struct identity identity;
+
+    FB_TRY(read_identity(&identity, store));
+    if (store->writes && is_blank(&identity)) {
+        FB_TRY(make_schema(store));
+        FB_TRY(read_identity(&identity, store));
+    }
+    FB_TRY(check_identity(store, &identity));
+    if (!store->writes) return FB_OK;
+    return exec(store, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+}
+
+static fb_status open_store(fb_store **out, const char *path, bool writes)
+{
+    const int flags =
+        writes ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+    fb_status status;
+    fb_store *store;
+
+    *out = NULL;
+    store = fb_zalloc(FB_ACCOUNT_other, sizeof *store);
+    if (store == NULL) return fb_fail(FB_NO_MEMORY, "no memory to open '%s'", path);
+    store->path = fb_strdup(path);
+    if (store->path == NULL) {
+        status = fb_fail(FB_NO_MEMORY, "no memory to open '%s'", path);
+        goto done;
+    }
+    status = open_file(store, flags);
+    store->writes = writes;
+    if (status == FB_OK) status = prepare(store);
+done:
+    if (status != FB_OK) {
+        store->writes = false; /* leave what was not ours as it was */
+        fb_store_close(store);
+        return status;
+    }
+    *out = store;
+    return FB_OK;
+}
+
+fb_status fb_store_open(fb_store **out, const char *path)
+{
+    return open_store(out, path, true);
+}
+
+fb_status fb_store_open_read(fb_store **out, const char *path)
+{
+    return open_store(out, path, false);
+}
+
+void fb_store_close(fb_store *store)
+{
+    if (store == NULL) return;
+    if (store->writes) { /* one plain file again, unless somebody else has it open */
+        (void)sqlite3_busy_timeout(store->db, 0);
+        (void)sqlite3_exec(store->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
+    }
+    (void)sqlite3_close(store->db);
+    fb_free(store->path);
+    fb_free(store);
+}

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Picks the part of the reference vectors that the tests read. Standard library only.
+
+usage: pick.py REFERENCE DATA OUT
+
+REFERENCE holds the output of the generator described in README.md, DATA the example
+prompts and results. Binary files are copied as they are; JSON is cut to the prompts,
+presses and fields that a test asks for, and written one record a line.
+"""
+import json
+import os
+import shutil
+import sys
+
+PROMPTS = ["p32", "p300", "p1500"]
+KEPT_PROMPTS = ["p300", "p1500"]
+PRESSES = ["knorm", "keydiff", "tova", "snapkv", "snapkv_w16", "streaming_llm",
+           "observed_attention", "adakv_snapkv"]
+PRESS_FIELDS = ["class", "note", "values", "n_kept", "attention"]
+
+
+def load(*path):
+    with open(os.path.join(*path), encoding="utf-8") as f:
+        return json.load(f)
+
+
+def dump(value, *path):
+    """One line per entry of an outer list or object."""
+    def line(x):
+        return json.dumps(x, separators=(",", ":"), ensure_ascii=False)
+    with open(os.path.join(*path), "w", encoding="utf-8") as f:
+        if isinstance(value, list):
+            f.write("[\n" + ",\n".join(line(x) for x in value) + "\n]\n")
+        else:
+            rows = (line(k) + ":" + line(v) for k, v in value.items())
+            f.write("{\n" + ",\n".join(rows) + "\n}\n")
+
+
+def pick_logits(ref, out):
+    prompts = load(ref, "prompts.json")
+    dump({p: prompts[p] for p in PROMPTS}, out, "prompts.json")
+    logits = load(ref, "logits", "logits.json")["prompts"]
+    for p in PROMPTS:
+        del logits[p]["tensors"]
+        shutil.copy(os.path.join(ref, "logits", p + ".safetensors"), out)
+    dump({p: logits[p] for p in PROMPTS}, out, "logits.json")
+
+
+def pick_kept(ref, out):
+    for p in KEPT_PROMPTS:
+        src, dst = os.path.join(ref, "kept", p), os.path.join(out, "kept", p)
+        os.makedirs(dst, exist_ok=True)
+        presses = load(src, "manifest.json")["presses"]
+        dump({x: {f: presses[x][f] for f in PRESS_FIELDS} for x in PRESSES},
+             dst, "manifest.json")
+        for x in PRESSES:
+            for end in ["kept.npy", "near.json", "scores.npy"]:
+                name = os.path.join(src, f"{x}.{end}")
+                if os.path.exists(name):
+                    shutil.copy(name, dst)
+
+
+def pick_generation(ref, out):
+    g = load(ref, "generation.json")
+    cases = [{"prompt": c["prompt"], "press": c["press"], "ratio": c["ratio"],
+              "tokens": c["tokens"],
+              "steps": [{f: s[f] for f in ["top_ids", "top_logits", "logsumexp"]}
+                        for s in c["steps"]]}
+             for c in g["cases"] if c["press"] in PRESSES + ["none"]]
+    dump({"question_ids": g["question_ids"], "cases": cases}, out, "generation.json")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    _, reference, data, target = sys.argv
+    os.makedirs(target, exist_ok=True)
+    pick_logits(reference, target)
+    pick_kept(reference, target)
+    pick_generation(reference, target)
+    for name in ["example_prompts.jsonl", "example_results.jsonl"]:
+        shutil.copy(os.path.join(data, name), target)

@@ -1,0 +1,294 @@
+/* test_kept.c - every rule keeps the entries that kvpress's press of it keeps.
+ *
+ * Settings: protection as published, rounding as kvpress's. All ratios of the manifest,
+ * all layers and kv heads. Sets are equal but for positions listed in `near`: those
+ * whose score lies within a relative 1e-4 of the boundary or that flip when kvpress's
+ * own scores are perturbed by 2e-4.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tests/support/npy.h"
+#include "tests/support/reference.h"
+
+#include <string.h>
+
+enum { LAYERS = 30, KV_HEADS = 3, N_SCORE_LAYERS = 3 };
+
+static const struct {
+    const char *press, *rule;
+} pairs[] = {
+    {"knorm", "knorm"},
+    {"keydiff", "keydiff"},
+    {"tova", "tova"},
+    {"snapkv", "snapkv"},
+    {"snapkv_w16", "snapkv:window=16"},
+    {"streaming_llm", "streaming_llm:sink=4"},
+    {"observed_attention", "observed_attention"},
+    {"adakv_snapkv", "adakv(snapkv)"},
+};
+
+enum { N_PAIRS = sizeof pairs / sizeof *pairs };
+
+static rig the;
+
+/* A prompt, read once for all rules. */
+typedef struct subject {
+    const char *prompt;
+    id_list ids;
+    fb_bound_rule *rule[N_PAIRS];
+    fb_reading *reading;
+} subject;
+
+static void read_subject(subject *s, const char *prompt)
+{
+    fb_seeded_rule rules[N_PAIRS];
+
+    *s = (subject){.prompt = prompt, .ids = reference_prompt(prompt)};
+    for (int r = 0; r < N_PAIRS; r++) {
+        must(fb_rule_parse(&s->rule[r], pairs[r].rule));
+        rules[r] = (fb_seeded_rule){.rule = s->rule[r]};
+    }
+    must(fb_read(&s->reading, the.engine, s->ids.ids, s->ids.n, rules, N_PAIRS, 0));
+}
+
+static void free_subject(subject *s)
+{
+    fb_reading_free(s->reading);
+    for (int r = 0; r < N_PAIRS; r++)
+        fb_bound_rule_free(s->rule[r]);
+    fb_free(s->ids.ids);
+}
+
+static void path_of(char *out, size_t n, const subject *s, int r, const char *end)
+{
+    snprintf(out, n, REFERENCE "kept/%s/%s.%s", s->prompt, pairs[r].press, end);
+}
+
+/* What one comparison of many heads found. */
+typedef struct tally {
+    int64_t positions; /* compared */
+    int64_t differ;    /* differ and may */
+    int64_t wrong;     /* differ and may not */
+} tally;
+
+static bool is_near(json_t *ranges, int64_t position)
+{
+    for (size_t i = 0; i < json_array_size(ranges); i++) {
+        json_t *range = json_array_get(ranges, i);
+
+        if (json_integer_value(json_array_get(range, 0)) <= position &&
+            position <= json_integer_value(json_array_get(range, 1)))
+            return true;
+    }
+    return false;
+}
+
+static bool has_bit(const uint8_t *mask, int64_t position)
+{
+    return (mask[position / 8] >> (position % 8) & 1) != 0;
+}
+
+static void compare_head(tally *sum, const uint8_t *mask, const int32_t *kept,
+                         int64_t n_kept, int64_t n, json_t *near)
+{
+    int64_t at = 0;
+
+    for (int64_t position = 0; position < n; position++) {
+        const bool ours = at < n_kept && kept[at] == position;
+
+        if (ours) at++;
+        sum->positions++;
+        if (ours == has_bit(mask, position)) continue;
+        if (is_near(near, position))
+            sum->differ++;
+        else
+            sum->wrong++;
+    }
+    assert_int_equal(at, n_kept);
+}
+
+/* All heads at ratio number `value` of the masks [values, 30, 3, bytes]. */
+static tally compare(const fb_selection *ours, const npy *masks, int64_t value,
+                     int64_t n, json_t *near)
+{
+    const int64_t n_bytes = masks->shape[3];
+    tally sum = {0};
+
+    for (int slot = 0; slot < LAYERS * KV_HEADS; slot++) {
+        const int64_t row = value * LAYERS * KV_HEADS + slot;
+        char key[32];
+
+        snprintf(key, sizeof key, "%d.%d", slot / KV_HEADS, slot % KV_HEADS);
+        compare_head(&sum, (const uint8_t *)masks->data + row * n_bytes,
+                     ours->kept.position[slot], ours->kept.count[slot], n,
+                     json_object_get(near, key));
+    }
+    return sum;
+}
+
+/* Keeping 1 - ratio, of which the ratios 0.25, 0.5, 0.75, 0.9 have two digits. */
+static int64_t entries_at(double ratio, int64_t n)
+{
+    const int64_t percent = (int64_t)(100 - 100 * ratio + 0.5);
+    const fb_budget budget = {
+        .kind = FB_BUDGET_RATIO, .numerator = percent, .denominator = 100};
+    const fb_cache_shape shape = {LAYERS, KV_HEADS, 64};
+
+    return fb_budget_entries(&budget, &shape, n, FB_ROUND_KVPRESS);
+}
+
+static tally check_ratio(const subject *s, int r, const npy *masks, int64_t value,
+                         double ratio, json_t *near)
+{
+    const fb_protect protect = {.kind = FB_PROTECT_PUBLISHED};
+    fb_variant *variant;
+    tally sum;
+
+    must(fb_evict(&variant, s->reading, r, &protect, 0, entries_at(ratio, s->ids.n)));
+    sum = compare(fb_variant_selection(variant), masks, value, s->ids.n, near);
+    fb_variant_free(variant);
+    return sum;
+}
+
+static void check_rule(const subject *s, int r, json_t *manifest)
+{
+    json_t *entry = json_object_get(manifest, pairs[r].press);
+    json_t *values = json_object_get(entry, "values");
+    char path[256];
+    json_t *near;
+    npy masks;
+
+    path_of(path, sizeof path, s, r, "kept.npy");
+    npy_open(&masks, path, "|u1");
+    path_of(path, sizeof path, s, r, "near.json");
+    near = golden_load(path);
+    assert_int_equal(json_array_size(values), masks.shape[0]);
+    for (int64_t v = 0; v < masks.shape[0]; v++) {
+        const double ratio = json_number_value(json_array_get(values, (size_t)v));
+        char key[32];
+        tally sum;
+
+        snprintf(key, sizeof key, "%g", ratio);
+        sum = check_ratio(s, r, &masks, v, ratio, json_object_get(near, key));
+        print_message("%-6s %-20s at %-4s: of %lld positions %lld near ones differ, "
+                      "%lld others\n",
+                      s->prompt, pairs[r].rule, key, (long long)sum.positions,
+                      (long long)sum.differ, (long long)sum.wrong);
+        assert_int_equal(sum.wrong, 0);
+    }
+    json_decref(near);
+    npy_close(&masks);
+}
+
+static void check_prompt(const char *prompt)
+{
+    char path[256];
+    json_t *manifest;
+    subject s;
+
+    snprintf(path, sizeof path, REFERENCE "kept/%s/manifest.json", prompt);
+    manifest = golden_load(path);
+    read_subject(&s, prompt);
+    for (int r = 0; r < N_PAIRS; r++)
+        check_rule(&s, r, manifest);
+    free_subject(&s);
+    json_decref(manifest);
+}
+
+static void kept_sets_of_300_tokens_are_those_of_kvpress(void **state)
+{
+    (void)state;
+    check_prompt("p300");
+}
+
+static void kept_sets_of_1500_tokens_are_those_of_kvpress(void **state)
+{
+    (void)state;
+    check_prompt("p1500");
+}
+
+/* --- scores ---------------------------------------------------------------------- */
+
+/* Largest difference of one head's scores over the range of theirs. */
+static double head_differs(const float *theirs, const float *ours, int64_t n)
+{
+    double most = 0, low = (double)theirs[0], high = low;
+
+    for (int64_t j = 0; j < n; j++) {
+        most = fmax(most, fabs((double)theirs[j] - (double)ours[j]));
+        low = fmin(low, (double)theirs[j]);
+        high = fmax(high, (double)theirs[j]);
+    }
+    return most / (high - low);
+}
+
+/* Scores of rule r in three layers; kvpress's have columns for the window as well. */
+static double scores_differ(const subject *s, int r, const npy *theirs)
+{
+    static const int layers[N_SCORE_LAYERS] = {0, 15, 29};
+    double most = 0;
+
+    for (int l = 0; l < N_SCORE_LAYERS; l++) {
+        const fb_tensor score = fb_reading_score(s->reading, r, layers[l]);
+        const int64_t m = fb_size(the.ops, score, 1);
+        float *ours = reference_floats(the.ops, score);
+
+        for (int g = 0; g < KV_HEADS; g++) {
+            const float *row =
+                (const float *)theirs->data + (l * KV_HEADS + g) * s->ids.n;
+
+            most = fmax(most, head_differs(row, ours + g * m, m));
+        }
+        fb_free(ours);
+    }
+    return most;
+}
+
+static void scores_are_those_of_kvpress(void **state)
+{
+    subject s;
+
+    (void)state;
+    read_subject(&s, "p300");
+    for (int r = 0; r < N_PAIRS; r++) {
+        char path[256];
+        double worst;
+        npy theirs;
+
+        path_of(path, sizeof path, &s, r, "scores.npy");
+        if (pairs[r].rule[0] == 'a' || strncmp(pairs[r].rule, "streaming", 9) == 0)
+            continue; /* the inner rule's scores; zeros and ones */
+        npy_open(&theirs, path, "<f4");
+        worst = scores_differ(&s, r, &theirs);
+        print_message("%-20s scores differ by %.2g of their range\n", pairs[r].rule,
+                      worst);
+        assert_true(worst <= 1e-4);
+        npy_close(&theirs);
+    }
+    free_subject(&s);
+}
+
+static int open_rig(void **state)
+{
+    (void)state;
+    reference_open(&the);
+    return 0;
+}
+
+static int close_rig(void **state)
+{
+    (void)state;
+    rig_close(&the);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scores_are_those_of_kvpress),
+        cmocka_unit_test(kept_sets_of_300_tokens_are_those_of_kvpress),
+        cmocka_unit_test(kept_sets_of_1500_tokens_are_those_of_kvpress),
+    };
+
+    return cmocka_run_group_tests(tests, open_rig, close_rig);
+}

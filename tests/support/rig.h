@@ -1,0 +1,44 @@
+/* rig.h - the built-in model, opened and ready, for tests of the engine.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef TESTS_SUPPORT_RIG_H
+#define TESTS_SUPPORT_RIG_H
+
+#include "cmocka_all.h"
+#include "engine/engine.h"
+
+typedef struct rig {
+    fb_ops *ops;
+    fb_model *model;
+    fb_engine *engine;
+} rig;
+
+static inline void rig_open(rig *r, const char *model, const fb_ops_options *ops,
+                            const fb_engine_options *engine)
+{
+    static const fb_ops_options two_threads = {.threads = 2};
+
+    must(fb_ops_open(&r->ops, ops != NULL ? ops : &two_threads));
+    must(fb_model_open(&r->model, r->ops, model));
+    must(fb_engine_open(&r->engine, r->ops, r->model, engine));
+}
+
+static inline void rig_close(rig *r)
+{
+    fb_engine_close(r->engine);
+    fb_model_close(r->model);
+    fb_ops_close(r->ops);
+}
+
+/* BOS, then n - 1 ids of the built-in model that look like text: keys, values and filler. */
+static inline void rig_text(int32_t *ids, int64_t n, uint64_t seed)
+{
+    ids[0] = 0;
+    for (int64_t i = 1; i < n; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        ids[i] = (int32_t)(4 + (seed >> 33) % 60);
+    }
+}
+
+#endif

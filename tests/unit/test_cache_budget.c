@@ -1,0 +1,97 @@
+/* test_cache_budget.c - budgets in all their forms become entries, exactly.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "../support/cmocka_all.h"
+#include "cache/cache.h"
+
+static const fb_cache_shape smol = {30, 3, 64};
+
+static int64_t entries(const char *text, int64_t tokens, fb_rounding rounding)
+{
+    fb_budget budget;
+
+    must(fb_budget_parse(&budget, text));
+    return fb_budget_entries(&budget, &smol, tokens, rounding);
+}
+
+static void a_ratio_is_an_exact_fraction(void **state)
+{
+    (void)state;
+    assert_int_equal(entries("10%", 1000, FB_ROUND_EXACT), 100);
+    assert_int_equal(entries("20%", 535, FB_ROUND_EXACT), 107);
+    assert_int_equal(entries("12.5 %", 80, FB_ROUND_EXACT), 10);
+    assert_int_equal(entries("100%", 77, FB_ROUND_EXACT), 77);
+    assert_int_equal(entries("0.1%", 77, FB_ROUND_EXACT), 1);
+}
+
+static void kvpress_rounding_is_reproduced_on_request(void **state)
+{
+    (void)state;
+    assert_int_equal(entries("10%", 1000, FB_ROUND_KVPRESS), 99);
+    assert_int_equal(entries("20%", 1000, FB_ROUND_KVPRESS), 199);
+    assert_int_equal(entries("20%", 535, FB_ROUND_KVPRESS), 106);
+    assert_int_equal(entries("10%", 300, FB_ROUND_KVPRESS), 29);
+    assert_int_equal(entries("10%", 1500, FB_ROUND_KVPRESS), 149);
+}
+
+static void tokens_and_bytes_never_exceed_what_was_asked(void **state)
+{
+    /* one token in every head of every layer: 30 * 3 * 2 * 64 * 4 bytes */
+    const int64_t row = 46080;
+
+    (void)state;
+    assert_int_equal(entries("256t", 1000, FB_ROUND_EXACT), 256);
+    assert_int_equal(entries("256 tokens", 100, FB_ROUND_EXACT), 100);
+    assert_int_equal(fb_entry_bytes(&smol), 512);
+    assert_int_equal(entries("8MiB", 1000, FB_ROUND_EXACT), (8 << 20) / row);
+    assert_int_equal(entries("46080B", 1000, FB_ROUND_EXACT), 1);
+    assert_int_equal(entries("46079B", 1000, FB_ROUND_EXACT), 0);
+}
+
+static void prints(const char *text, const char *wanted)
+{
+    fb_budget budget;
+    char out[64];
+
+    must(fb_budget_parse(&budget, text));
+    fb_budget_print(&budget, out, sizeof out);
+    assert_string_equal(out, wanted);
+}
+
+static void a_budget_prints_as_one_canonical_text(void **state)
+{
+    (void)state;
+    prints("20 %", "20%");
+    prints("20.0%", "20%");
+    prints("12.50%", "12.5%");
+    prints("0.05%", "0.05%");
+    prints("256 tokens", "256t");
+    prints("64MiB", "67108864B");
+    prints("1.5kB", "1500B");
+}
+
+static void nonsense_is_refused(void **state)
+{
+    static const char *const bad[] = {"0",     "-1",   "101%",  "abc",  "1e30", "",
+                                      "0%",    "10",   "1.5t",  "%",    "5 MiBs", "10%%",
+                                      "99999999999999999999%", "1.2.3%", "0t", "-5%",
+                                      "9999999999999GiB", "nan%", "inf", "0x10t"};
+    fb_budget budget;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        must_fail(fb_budget_parse(&budget, bad[i]), FB_USAGE, "is not understood; write");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_ratio_is_an_exact_fraction),
+        cmocka_unit_test(kvpress_rounding_is_reproduced_on_request),
+        cmocka_unit_test(tokens_and_bytes_never_exceed_what_was_asked),
+        cmocka_unit_test(a_budget_prints_as_one_canonical_text),
+        cmocka_unit_test(nonsense_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,139 @@
+/* test_rule_parse.c - rule expressions: what is understood, what is refused and how.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "../support/cmocka_all.h"
+#include "rule/rule.h"
+
+static void becomes(const char *expression, const char *canonical)
+{
+    fb_bound_rule *rule, *again;
+
+    must(fb_rule_parse(&rule, expression));
+    assert_string_equal(fb_bound_rule_text(rule), canonical);
+    must(fb_rule_parse(&again, canonical)); /* canonical text is its own canonical text */
+    assert_string_equal(fb_bound_rule_text(again), canonical);
+    fb_bound_rule_free(again);
+    fb_bound_rule_free(rule);
+}
+
+static void an_expression_is_made_canonical(void **state)
+{
+    (void)state;
+    becomes("full", "full");
+    becomes(" snapkv ", "snapkv:window=64,kernel=5,pool=avg");
+    becomes("snapkv:pool=max,window=16", "snapkv:window=16,kernel=5,pool=max");
+    becomes("adakv(snapkv)", "adakv(snapkv:window=64,kernel=5,pool=avg,safeguard=0.2)");
+    becomes("adakv(snapkv:window=16, safeguard=0.3)",
+            "adakv(snapkv:window=16,kernel=5,pool=avg,safeguard=0.3)");
+    becomes("blend(snapkv:window=16, recency, weights=0.5/0.5)",
+            "blend(snapkv:window=16,kernel=5,pool=avg,recency,weights=0.5/0.5)");
+    becomes("adakv(blend(tova,h2o:recent=0.25))",
+            "adakv(blend(tova,h2o:recent=0.25,weights=0.7/0.3),safeguard=0.2)");
+}
+
+static void refuses(const char *expression, const char *part)
+{
+    fb_bound_rule *rule;
+
+    must_fail(fb_rule_parse(&rule, expression), FB_USAGE, part);
+    assert_null(rule);
+}
+
+static void a_bad_expression_is_refused_with_what_would_be_right(void **state)
+{
+    (void)state;
+    refuses("snapvk", "unknown rule 'snapvk'; did you mean 'snapkv'?");
+    refuses("zzzzzz", "'flexbudget rules' lists them");
+    refuses("snapkv:window=0", "rule 'snapkv': window=0 is out of range; 1 to 4096");
+    refuses("snapkv:windw=8", "did you mean 'window'?");
+    refuses("snapkv:kernel=4", "even kernel");
+    refuses("snapkv:window", "expected '='");
+    refuses("snapkv:", "character 8");
+    refuses("snapkv(tova)", "takes no rules in brackets");
+    refuses("adakv", "needs 1 rule between its brackets; 0 given");
+    refuses("blend(tova)", "needs 2 rules");
+    refuses("adakv(tova", "expected ',' or ')'");
+    refuses("adakv(tova))", "nothing more was expected");
+    refuses("blend(adakv(tova), tova)", "must be outermost");
+    refuses("adakv(full)", "evicts nothing");
+    refuses("", "expected the name of a rule");
+    refuses("adakv(adakv(tova))", "must be outermost");
+    refuses("h2o:recent=2", "0 to 1");
+    refuses("blend(blend(blend(blend(blend(blend(blend(blend(blend(tova,tova),tova),tova),"
+            "tova),tova),tova),tova),tova),tova)",
+            "too deep");
+}
+
+static void a_rule_with_a_foreign_abi_or_a_hook_of_later_is_refused(void **state)
+{
+    fb_rule rule = *fb_rule_find("knorm");
+    fb_bound_rule *bound;
+
+    (void)state;
+    rule.abi = 99;
+    must_fail(fb_rule_bind(&bound, &rule), FB_UNSUPPORTED, "ABI 99");
+    rule = *fb_rule_find("knorm");
+    rule.size -= 8;
+    must_fail(fb_rule_bind(&bound, &rule), FB_UNSUPPORTED, "ABI");
+    rule = *fb_rule_find("knorm");
+    rule.update = (void (*)(void))a_bad_expression_is_refused_with_what_would_be_right;
+    must_fail(fb_rule_bind(&bound, &rule), FB_UNSUPPORTED, "hook that is not called yet");
+}
+
+static void a_wrapper_inherits_what_its_inner_rules_need(void **state)
+{
+    fb_bound_rule *rule;
+    const fb_choices *choices;
+
+    (void)state;
+    must(fb_rule_parse(&rule, "adakv(blend(snapkv:window=16, recency))"));
+    choices = fb_bound_rule_choices(rule);
+    assert_int_equal(choices->reads, FB_READS_WINDOW_ATTENTION | FB_READS_POSITION);
+    assert_int_equal(choices->window, 16);
+    assert_int_equal(choices->unscored_last, 16);
+    assert_int_equal(choices->pool_average, 0); /* smoothing stays with snapkv */
+    assert_string_equal(fb_bound_rule_family(rule), "mixed");
+    assert_true(fb_bound_rule_is_deployable(rule));
+    assert_false(fb_bound_rule_is_random(rule));
+    fb_bound_rule_free(rule);
+}
+
+static void random_text_is_refused_or_round_trips(void **state)
+{
+    static const char *const parts[] = {"snapkv", "adakv", "blend", "(",    ")",  ",",
+                                        ":",      "=",     "window", "0.5", "16", "tova",
+                                        " ",      "/",     "\"",     "-",   "x"};
+    uint64_t seed = 7;
+
+    (void)state;
+    for (int i = 0; i < 20000; i++) {
+        char text[128] = "";
+        fb_bound_rule *rule, *again;
+
+        for (int j = 0; j < 9; j++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            strcat(text, parts[(seed >> 33) % (sizeof parts / sizeof parts[0])]);
+        }
+        if (fb_rule_parse(&rule, text) != FB_OK) {
+            assert_true(strlen(fb_error_message()) > 10);
+            continue;
+        }
+        must(fb_rule_parse(&again, fb_bound_rule_text(rule)));
+        assert_string_equal(fb_bound_rule_text(rule), fb_bound_rule_text(again));
+        fb_bound_rule_free(again);
+        fb_bound_rule_free(rule);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_expression_is_made_canonical),
+        cmocka_unit_test(a_bad_expression_is_refused_with_what_would_be_right),
+        cmocka_unit_test(a_rule_with_a_foreign_abi_or_a_hook_of_later_is_refused),
+        cmocka_unit_test(a_wrapper_inherits_what_its_inner_rules_need),
+        cmocka_unit_test(random_text_is_refused_or_round_trips),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
