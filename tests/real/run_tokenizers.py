@@ -1,11 +1,7 @@
 #!/usr/bin/env python3
 """run_tokenizers.py - our ids against Hugging Face `tokenizers` on random texts.
 
-<<<<<<< HEAD
 usage: FLEXBUDGET_TEST_MODEL=MODEL.gguf FLEXBUDGET_BUILD=build/release run_tokenizers.py
-=======
-usage: run_tokenizers.py [MODEL.gguf DUMP_IDS] [--build build] [--strings 10000] [--seed 1]
->>>>>>> main
 
 The vocabulary and merges are the file's own. For every pre-tokenizer that the program
 knows, a copy of the file's tokenizer is written under that name, and a Hugging Face
@@ -192,17 +188,16 @@ def template_differs(dump, model):
     jinja = Environment(trim_blocks=True, lstrip_blocks=True)
     rendered = jinja.from_string(text).render(
         messages=[{"role": "user", "content": "\0"}], add_generation_prompt=True)
-    shown = subprocess.run([dump, "template", model], stdout=subprocess.PIPE, check=True)
+    shown = subprocess.run([dump, "--template", model], stdout=subprocess.PIPE, check=True)
     is_equal = shown.stdout.decode() == rendered
     print(f"template: {'equal' if is_equal else 'differs'}")
     return not is_equal
 
 
 def main():
-<<<<<<< HEAD
     model = os.environ["FLEXBUDGET_TEST_MODEL"]
-    folder = os.environ["FLEXBUDGET_BUILD"]
-    dump = os.path.join(folder, "tests", "real", "test_tokenizer")
+    folder = os.path.abspath(os.environ["FLEXBUDGET_BUILD"])
+    dump = os.path.join(folder, "tests", "real", "dump_ids")
     enter_environment(os.path.dirname(folder))
     rng = random.Random(SEED)
     vocabulary = read_vocabulary(model)
@@ -211,21 +206,6 @@ def main():
     wrong.append(template_differs(dump, model))
     print(f"{wrong.count(0)} passed, {len(wrong) - wrong.count(0)} failed")
     sys.exit(any(wrong))
-=======
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    built = os.environ.get("FLEXBUDGET_BUILD", "build/release")
-    parser.add_argument("model", nargs="?", default=os.environ.get("FLEXBUDGET_TEST_MODEL"))
-    parser.add_argument("dump", nargs="?", default=os.path.join(built, "tests/real/dump_ids"))
-    parser.add_argument("--build", default="build")
-    parser.add_argument("--strings", type=int, default=10000)
-    parser.add_argument("--seed", type=int, default=1)
-    args = parser.parse_args()
-    enter_environment(args.build)
-    rng = random.Random(args.seed)
-    vocabulary = read_vocabulary(args.model)
-    texts = [random_text(rng) for _ in range(args.strings)]
-    sys.exit(any([compare(name, args, vocabulary, texts) for name in NAMES]))
->>>>>>> main
 
 
 if __name__ == "__main__":

@@ -6,13 +6,11 @@
  * transformers builds from the file; it lacks the digit rule, but none of the 16 texts
  * shows that.
  *
- * The model is named by FLEXBUDGET_TEST_MODEL; without it the tests fail. With
- * arguments the program is the tool of run_tokenizers.py instead: see dump_ids.h.
+ * The model is named by FLEXBUDGET_TEST_MODEL; without it the tests fail.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "model/model.h"
-#include "tests/support/dump_ids.h"
 #include "tests/support/reference.h"
 
 #include <string.h>
@@ -210,7 +208,7 @@ static void G01_the_files_template_has_its_bos_once(void **state)
     fb_model_close(model);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_strings_have_the_ids_of_the_reference),
@@ -219,7 +217,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(G01_the_files_template_has_its_bos_once),
     };
 
-    if (argc == 2) return dump_ids(argv[1]);
-    if (argc == 3) return dump_template(argv[2]);
     return cmocka_run_group_tests(tests, open_tokenizer, close_tokenizer);
 }
