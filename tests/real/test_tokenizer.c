@@ -10,6 +10,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "model/gguf.h"
 #include "model/model.h"
 #include "tests/support/reference.h"
 
