@@ -21,9 +21,7 @@ static recall r;
 
 static int64_t value_at(void)
 {
-    for (int b = 0; b < r.n_blocks; b++)
-        if (r.pair[b] == r.asked) return r.at[b] + 1;
-    return -1;
+    return r.at[recall_block(&r)] + 1;
 }
 
 /* --- sets: +1 stays, -1 goes, 0 as there is room ------------------------------------ */
