@@ -1,14 +1,30 @@
 # FlexBudget - the whole build on one page. `make help` lists what it can do.
 
 VARIANT ?= release
-BUILD   ?= build/$(VARIANT)
-CC      ?= gcc
+ifneq ($(filter fuzz,$(MAKECMDGOALS)),)
+VARIANT := fuzz
+CC      := clang
+endif
 ifeq ($(origin CC),default)
 CC      := gcc
 endif
-AR      ?= ar
-PYTHON  ?= python3
-TUNE    ?=
+BUILD   ?= build/$(VARIANT)
+PREFIX  ?= /usr/local
+LIBDIR  ?= $(PREFIX)/lib
+SECONDS ?= 60
+MODEL   ?= build/models/SmolLM2-135M-Instruct.Q4_1.gguf
+export CC
+
+# What the goals need is installed, or named, before anything else happens.
+GOALS  := $(or $(MAKECMDGOALS),all)
+NEEDS  := $(if $(filter-out help clean setup web,$(GOALS)),build) $(if $(filter test%,$(GOALS)),test) \
+          $(if $(filter test-real demo bench $(MODEL),$(GOALS)),model) $(if $(filter check% fuzz,$(GOALS)),check) \
+          $(if $(filter digest-probe,$(GOALS)),cross)
+ifneq ($(strip $(NEEDS)),)
+ifneq ($(shell tools/setup.sh $(NEEDS) >&2 && echo done),done)
+$(error the packages above are needed first)
+endif
+endif
 
 PACKAGES := sqlite3 jansson yaml-0.1 libpcre2-8 libutf8proc
 CPPFLAGS := -Iinclude -Isrc -I. -I$(BUILD)/gen -D_GNU_SOURCE $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
@@ -20,26 +36,22 @@ CFLAGS_debug   := -O0 -DFB_CHECKED
 CFLAGS_asan    := -O1 -DFB_CHECKED -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 CFLAGS_tsan    := -O1 -fsanitize=thread
 CFLAGS_cover   := -O0 --coverage
-CFLAGS := -std=c17 -g -ffp-contract=off -fno-math-errno -fvisibility=hidden $(CFLAGS_$(VARIANT)) $(WARNINGS) \
-          $(if $(WERROR),-Werror) $(if $(filter native,$(TUNE)),-march=native) -Wa,-I$(CURDIR) $(EXTRA_CFLAGS)
+CFLAGS_fuzz    := -O1 -DFB_CHECKED -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+BASE_CFLAGS := -std=c17 -g -ffp-contract=off -fno-math-errno -fvisibility=hidden -Wa,-I$(CURDIR)
+CFLAGS  := $(BASE_CFLAGS) $(CFLAGS_$(VARIANT)) $(WARNINGS) $(if $(WERROR),-Werror) \
+           $(if $(filter native,$(TUNE)),-march=native) $(EXTRA_CFLAGS)
 LDFLAGS := $(filter -fsanitize=% --coverage,$(CFLAGS_$(VARIANT)))
 
 # Float loops of the native backend are compiled once per target: same bits, other widths.
-MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
-ifneq ($(filter x86_64-%,$(MACHINE)),)
-TARGETS := plain avx2 avx512
-else
-TARGETS := neon
-endif
+TARGETS := $(if $(filter x86_64-%,$(shell $(CC) -dumpmachine 2>/dev/null)),plain avx2 avx512,neon)
 TARGET_plain  := -DFB_TARGET=plain -DFB_LANES=4 -DFB_SOFT_FMA=1
 TARGET_avx2   := -DFB_TARGET=avx2 -DFB_LANES=8 -mavx2 -mfma
 TARGET_avx512 := -DFB_TARGET=avx512 -DFB_LANES=16 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512
 TARGET_neon   := -DFB_TARGET=neon -DFB_LANES=4
 
 ISA_SOURCES := $(wildcard src/ops/isa_*.c)
-LIB_SOURCES := $(filter-out $(ISA_SOURCES),$(wildcard src/base/*.c src/ops/*.c src/model/*.c src/cache/*.c \
-               src/rule/*.c src/select/*.c src/engine/*.c src/task/*.c src/stats/*.c src/store/*.c \
-               src/experiment/*.c src/report/*.c rules/*.c tasks/*.c))
+LIB_SOURCES := $(filter-out $(ISA_SOURCES),$(wildcard $(foreach part,base ops model cache rule select engine \
+               task stats store experiment report,src/$(part)/*.c) rules/*.c tasks/*.c))
 CLI_SOURCES := $(wildcard src/cli/*.c)
 LIB_OBJECTS := $(LIB_SOURCES:%.c=$(BUILD)/obj/%.o) \
                $(foreach t,$(TARGETS),$(ISA_SOURCES:%.c=$(BUILD)/obj/%.$(t).o))
@@ -47,8 +59,8 @@ CLI_OBJECTS := $(CLI_SOURCES:%.c=$(BUILD)/obj/%.o)
 LIB := $(BUILD)/libflexbudget.a
 PROGRAM := $(BUILD)/flexbudget
 
-.PHONY: all
-all: $(PROGRAM)
+.PHONY: all demo test test-real test-long digest-probe bench fuzz web install clean help FORCE
+all: $(if $(CLI_SOURCES),$(PROGRAM)) $(LIB) ## the program and the library (the default)
 
 $(PROGRAM): $(CLI_OBJECTS) $(LIB)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
@@ -72,8 +84,12 @@ $(foreach t,$(TARGETS),$(eval $(call isa_rule,$(t))))
 $(BUILD)/flags: FORCE
 	@mkdir -p $(BUILD)
 	@echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' | cmp -s - $@ || echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' > $@
-.PHONY: FORCE
-FORCE:
+
+# Embedded files: whoever has FB_EMBED in it is compiled again when one of them changes.
+EMBEDDED  := $(wildcard web/vega.min.js src/store/schema.sql data/texts/* data/*.txt) \
+             $(filter-out %.c %.h,$(wildcard src/report/* src/report/charts/*))
+EMBEDDERS := $(shell grep -l FB_EMBED $(LIB_SOURCES) $(CLI_SOURCES) 2>/dev/null)
+$(EMBEDDERS:%.c=$(BUILD)/obj/%.o): $(EMBEDDED)
 
 # The built-in model is constructed during the build and embedded.
 BUILTIN := $(BUILD)/gen/builtin.gguf $(BUILD)/gen/builtin_good.gguf $(BUILD)/gen/builtin_bad.gguf $(BUILD)/gen/builtin_quiet.gguf
@@ -86,11 +102,91 @@ $(BUILTIN) &: $(BUILD)/make_builtin_model
 $(BUILD)/obj/src/model/builtin.o: $(BUILTIN)
 $(BUILD)/obj/src/model/builtin.o: CPPFLAGS += -DFB_GEN='"$(BUILD)/gen"'
 
-# Unit tests: one program per file.
-TEST_SOURCES := $(wildcard tests/unit/*.c tests/ops/*.c tests/rules/*.c tests/science/*.c tests/golden/*.c tests/cases/*.c tests/fail/*.c)
-TEST_PROGRAMS := $(TEST_SOURCES:%.c=$(BUILD)/%)
-$(BUILD)/tests/%: tests/%.c $(LIB)
-	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d -o $@ $< $(LIB) $(LDLIBS) -lcmocka
+# --- tests: tests/ROOM/test_*.c and run_*.{py,sh} are run; other .c files there are their helpers ---
+ROOMS := unit ops rules science golden cases fail cli page
+FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+programs = $(patsubst %.c,$(BUILD)/%,$(wildcard $(1:%=tests/%/*.c)))
+TEST_BUILT := $(call programs,$(ROOMS)) $(FUZZERS:%=$(BUILD)/tests/fuzz/replay_%)
+REAL_BUILT := $(call programs,real)
+TESTS := $(filter $(BUILD)/tests/fuzz/% $(foreach room,$(ROOMS),$(BUILD)/tests/$(room)/test_%),$(TEST_BUILT)) \
+         $(wildcard tests/cli/run.py $(ROOMS:%=tests/%/run_*.py) $(ROOMS:%=tests/%/run_*.sh))
+REAL_TESTS := $(filter $(BUILD)/tests/real/test_%,$(REAL_BUILT)) $(wildcard tests/real/run_*.py tests/real/run_*.sh)
+RUN_TESTS := FLEXBUDGET_PROGRAM=$(abspath $(PROGRAM)) FLEXBUDGET_BUILD=$(abspath $(BUILD)) tools/run_tests.py
+LINK_TEST = $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d -o $@ $(filter %.c %.a,$^) $(LDLIBS)
 
--include $(LIB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(TEST_PROGRAMS:=.d)
+$(BUILD)/tests/%: tests/%.c $(LIB) $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(LINK_TEST) -lcmocka
+$(BUILD)/tests/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(LIB) $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(LINK_TEST) -DFB_CORPUS='"tests/fuzz/corpus/$*"'
+
+test: all $(TEST_BUILT) ## every test; the last line is "N passed, N failed"
+	@$(RUN_TESTS) --timeout $(if $(filter release debug,$(VARIANT)),120,600) $(TESTS)
+test-long: all $(TEST_BUILT) ## the same with loops of 10^6 and more
+	@FLEXBUDGET_TEST_LONG=1 $(RUN_TESTS) --timeout 3600 $(TESTS)
+test-real: all $(REAL_BUILT) $(MODEL) ## the default model (fetched once) against references
+	@FLEXBUDGET_TEST_MODEL=$(abspath $(MODEL)) $(RUN_TESTS) --jobs 1 --timeout 480 $(REAL_TESTS)
+$(MODEL):
+	tools/fetch_model.sh $@
+
+$(BUILD)/tests/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(LIB) $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(LINK_TEST) -fsanitize=fuzzer
+fuzz: $(if $(TARGET),$(BUILD)/tests/fuzz/fuzz_$(TARGET)) ## TARGET=gguf SECONDS=60: look for crashes with libFuzzer
+	@test -n "$(TARGET)" || { echo "TARGET is one of: $(FUZZERS)"; exit 2; }
+	@mkdir -p $(BUILD)/found/$(TARGET)
+	$< -max_total_time=$(SECONDS) -rss_limit_mb=1024 -timeout=10 -artifact_prefix=$(BUILD)/found/ $(BUILD)/found/$(TARGET) tests/fuzz/corpus/$(TARGET)
+
+# --- the same digest on every CPU: only libc and threads, so that it runs under qemu ---
+PROBE := $(wildcard tests/probe/*.c)
+PROBE_SOURCES := $(PROBE) $(filter-out %/json.c %/yaml.c %/terminal.c,$(filter $(foreach part,base ops model cache \
+                 rule select engine,src/$(part)/%) rules/%,$(LIB_SOURCES) $(ISA_SOURCES)))
+PROBE_OBJECTS := $(PROBE_SOURCES:%.c=build/aarch64/obj/%.o)
+CROSS := aarch64-linux-gnu-gcc
+
+$(BUILD)/digest_probe: $(PROBE) $(LIB) $(BUILD)/flags
+	$(LINK_TEST)
+build/aarch64/digest_probe: build/aarch64/libprobe.a
+	$(CROSS) -static -o $@ $(PROBE:%.c=build/aarch64/obj/%.o) $< -lpthread
+build/aarch64/libprobe.a: $(PROBE_OBJECTS)
+	@rm -f $@
+	aarch64-linux-gnu-ar rcs $@ $^
+build/aarch64/obj/%.o: %.c $(BUILTIN) Makefile
+	@mkdir -p $(@D)
+	$(CROSS) $(CPPFLAGS) $(BASE_CFLAGS) -O3 $(TARGET_neon) -MMD -MP -c -o $@ $<
+digest-probe: $(if $(PROBE),$(BUILD)/digest_probe build/aarch64/digest_probe) ## the same bits: plain, AVX2, AVX-512, aarch64
+	@tools/digest_probe.sh $(BUILD)/digest_probe build/aarch64/digest_probe
+
+# --- checks: tools/check_NAME.sh or .py each; `make check-NAME` runs one ---
+CHECKS := format layers headers errors docs scripts warnings symbols tidy
+check: $(CHECKS:%=check-%) ## format, layers, headers, errors, documents, warnings, symbols, tidy
+$(CHECKS:%=check-%): check-%: $(LIB)
+	@CHECK_FLAGS='$(CPPFLAGS) $(BASE_CFLAGS) $(WARNINGS)' BUILD=$(BUILD) tools/check_$*.[sp]* && echo "check-$*: passed"
+list-checks:
+	@echo $(CHECKS)
+.PHONY: check list-checks $(CHECKS:%=check-%)
+
+demo: all ## the default experiment on the default model, and report.html
+	@tools/demo.sh $(PROGRAM) $(MODEL)
+bench: $(BUILD)/bench/engine_bench $(MODEL) ## speed side by side with transformers and kvpress
+	@bench/bench.sh
+$(BUILD)/bench/%: bench/%.c $(LIB) $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(LINK_TEST)
+web: ## the chart library of the page anew, from npm; needs node
+	tools/web.sh
+install: all ## PREFIX=/usr/local DESTDIR=: program, library, headers, pkg-config file
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/include/flexbudget
+	install $(PROGRAM) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 $(LIB) $(DESTDIR)$(LIBDIR)
+	install -m 644 include/flexbudget/*.h $(DESTDIR)$(PREFIX)/include/flexbudget
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@PACKAGES@|$(PACKAGES)|' -e 's|@VERSION@|$(shell sed -n 's/^.define FB_VERSION "\(.*\)"/\1/p' src/experiment/version.h)|' tools/flexbudget.pc.in \
+	    > $(DESTDIR)$(LIBDIR)/pkgconfig/flexbudget.pc
+clean: ## removes build/ but for fetched models
+	find build -mindepth 1 -maxdepth 1 ! -name models -exec rm -rf {} +
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
+	@echo; echo "  VARIANT=release|debug|asan|tsan|cover   TUNE=native   CC=gcc|clang   WERROR=1"
+
+-include $(LIB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(TEST_BUILT:=.d) $(REAL_BUILT:=.d) $(PROBE_OBJECTS:.o=.d)

@@ -21,7 +21,7 @@ void fb_rope_frequencies(double theta, int64_t half, float *out)
     for (int64_t i = 0; i < half; i++) {
         const float exponent = (float)i / (float)half;
 
-        out[i] = 1.0f / (float)fb_f64_pow(theta, (double)exponent);
+        out[i] = 1.0f / (float)fb_pow_d(theta, (double)exponent);
     }
 }
 
@@ -33,8 +33,8 @@ static void fill(const float *frequency, int64_t half, const int64_t *position,
         for (int64_t i = 0; i < half; i++) {
             const float angle = (float)position[r] * frequency[i];
 
-            cosine[r * half + i] = (float)fb_f64_cos((double)angle);
-            sine[r * half + i] = (float)fb_f64_sin((double)angle);
+            cosine[r * half + i] = (float)fb_cos_d((double)angle);
+            sine[r * half + i] = (float)fb_sin_d((double)angle);
         }
 }
 

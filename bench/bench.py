@@ -1,0 +1,168 @@
+"""bench.py - speed side by side with transformers and kvpress, in one run; writes build/bench.json.
+
+Every figure is a ratio of two things measured here and now, arms in turn, medians of the repeats.
+Kept sets and answers of eight cells must agree with kvpress before its time counts. A figure below
+its target is printed as such; nothing fails by time.
+
+    python3 bench/bench.py [--quick]        (run by `make bench`; --quick leaves the sweep out)
+
+SPDX-License-Identifier: MIT
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+MODEL = BUILD / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+PEER = BUILD / "bench-venv" / "bin" / "python"
+OURS = BUILD / "release" / "bench" / "engine_bench"
+PROMPTS, KEPT, PEER_KEPT = (BUILD / f"bench-{n}.json" for n in ("prompts", "kept", "peer-kept"))
+THREADS = min(2, len(os.sched_getaffinity(0)))
+CONTEXT = 2048
+
+
+def run(arm: str, *args, threads: int = THREADS) -> dict:
+    """One process of an arm; its last line of output is JSON."""
+    head = [OURS] if arm == "ours" else [PEER, ROOT / "bench" / "peer_torch.py"]
+    command = [str(x) for x in (*head, MODEL, threads, *args)]
+    env = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=env, check=True)
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def in_turn(repeats: int, *arms) -> list[float]:
+    """Median seconds of each arm, run in turn so that a disturbance hits all."""
+    times = [[] for _ in arms]
+    for _ in range(repeats):
+        for seconds, (arm, *args) in zip(times, arms):
+            seconds.append(run(arm, *args)["seconds"])
+    for (arm, *args), seconds in zip(arms, times):
+        spread = (max(seconds) - min(seconds)) / statistics.median(seconds)
+        print(f"  {arm:6} {' '.join(map(str, args)):24} {statistics.median(seconds):8.3f} s"
+              f"   spread {100 * spread:.0f} %", flush=True)
+    return [statistics.median(s) for s in times]
+
+
+def write_prompts() -> None:
+    """Two prompts of 2,048 tokens of running text, each with a question."""
+    path = ROOT / "tests" / "golden" / "reference" / "example_prompts.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    prompts = []
+    for p in range(2):
+        ids = [i for line in lines[8 * p : 8 * p + 8] for i in line["context_ids"]][:CONTEXT]
+        prompts.append({"context": ids, "question": lines[8 * p]["prompt_ids"]})
+    PROMPTS.write_text(json.dumps(prompts))
+
+
+def check_agreement() -> tuple[int, int, int]:
+    """Same entries kept and same answers, on the cells at 50 % of the first prompt."""
+    ours, theirs = json.loads(KEPT.read_text())[0], json.loads(PEER_KEPT.read_text())[0]
+    answers = strays = slots = 0
+    for a, b in zip(ours, theirs):
+        assert (a["rule"], a["budget"]) == (b["rule"], b["budget"])
+        if b["kept"] is None:
+            continue
+        answers += a["answer"] == b["answer"]
+        for mine, other in zip(a["kept"], b["kept"]):
+            strays += len(set(mine) ^ set(other))
+            slots += len(other)
+    return answers, strays, slots
+
+
+TARGETS = {  # step 1
+    "sweep_vs_kvpress": (8, "x"),
+    "prefill_2048_vs_transformers": (1.0, "x"),
+    "prefill_2048_of_limit": (0.6, "of limit"),
+    "decode32_vs_transformers": (2, "x"),
+    "marginal_cell": (-0.08, "of a context pass and answer"),
+    "signal_overhead": (-1.25, "x"),
+    "peak_memory_ratio": (-1.5, "x"),
+    "h2o_vs_kvpress_observed": (2, "x"),
+    "scaling_2_threads": (1.7, "x"),
+    "context_growth": (-1.2, "x"),
+}
+
+
+def entry(key: str, value: float, ours, peer, command: str) -> dict:
+    target, unit = TARGETS[key]
+    met = value <= -target if target < 0 else value >= target
+    return {"value": value, "target": abs(target), "better": "lower" if target < 0 else "higher",
+            "met": met, "ours": ours, "peer": peer, "unit": unit, "command": command}
+
+
+def flops_of_context(n: int) -> float:
+    """Multiply-adds of a pass: products of the weights and of attention (30 layers of smol)."""
+    return 30 * (2 * n * (576 * 960 + 576 * 576 + 3 * 576 * 1536) + 4 * 9 * 64 * n * n / 2)
+
+
+def single_figures(out: dict) -> None:
+    print("reading 2,048 tokens", flush=True)
+    ours, theirs, limit, signals, one = in_turn(
+        3, ("ours", "context", CONTEXT), ("torch", "context", CONTEXT), ("ours", "limit", CONTEXT),
+        ("ours", "context", CONTEXT, "signals"), ("ours", "context", 4 * CONTEXT))
+    out["prefill_2048_vs_transformers"] = entry(
+        "prefill_2048_vs_transformers", theirs / ours, ours, theirs, "context 2048")
+    out["prefill_2048_of_limit"] = entry("prefill_2048_of_limit", limit / ours, ours, limit, "limit 2048")
+    out["signal_overhead"] = entry("signal_overhead", signals / ours, signals, ours, "context 2048 signals")
+    growth = one / ours / (flops_of_context(4 * CONTEXT) / flops_of_context(CONTEXT))
+    out["context_growth"] = entry("context_growth", growth, one, ours, "context 8192")
+    single = statistics.median(run("ours", "context", CONTEXT, threads=1)["seconds"] for _ in range(3))
+    out["scaling_2_threads"] = entry("scaling_2_threads", single / ours, ours, single, "1 and 2 threads")
+    print("decoding 32 sequences of 512 tokens", flush=True)
+    ours, theirs = in_turn(3, ("ours", "decode", 32, 512, 16), ("torch", "decode", 32, 512, 16))
+    out["decode32_vs_transformers"] = entry(
+        "decode32_vs_transformers", theirs / ours, ours, theirs, "decode 32 512 16")
+
+
+def sweep_figures(out: dict) -> None:
+    print("sweep: 8 rules x 4 budgets x 2 prompts of 2,048 + 32 tokens", flush=True)
+    runs = [run("ours", "sweep", PROMPTS, KEPT)]
+    theirs = run("torch", "sweep", PROMPTS, PEER_KEPT)
+    runs += [run("ours", "sweep", PROMPTS, KEPT) for _ in range(2)]
+    ours = statistics.median(r["seconds"] for r in runs)
+    answers, strays, slots = check_agreement()
+    print(f"  agreement at 50 %: {answers} of 7 answers equal, {strays} of {slots} kept entries differ")
+    observed = [c["seconds"] for c in theirs["cells"] if c["rule"] == "observed_attention"]
+    others = theirs["seconds"] - sum(statistics.median(s) for s in observed)
+    print(f"  ours {ours:.2f} s, kvpress {theirs['seconds']:.1f} s"
+          f" ({others:.1f} s without its eager press)", flush=True)
+    out["sweep_vs_kvpress"] = entry("sweep_vs_kvpress", theirs["seconds"] / ours, ours,
+                                    theirs["seconds"], "sweep")
+    out["sweep_vs_kvpress"]["agreement"] = {"answers_equal": answers, "of": 7,
+                                            "kept_entries_different": strays, "kept_entries": slots}
+    out["sweep_vs_kvpress"]["without_eager"] = others / (ours * 56 / 64)
+    read = statistics.median(r["read_evict_answer"][0] for r in runs)
+    group = statistics.median(r["read_evict_answer"][2] for r in runs)
+    one = run("ours", "decode", 1, CONTEXT, 32)["seconds"] * 32
+    cell = (group - one) / 31
+    out["marginal_cell"] = entry("marginal_cell", cell / (read + one), cell, read + one, "sweep")
+    eager = statistics.median(statistics.median(s) for s in observed)
+    out["h2o_vs_kvpress_observed"] = entry(
+        "h2o_vs_kvpress_observed", eager / (read + one), read + one, eager, "sweep")
+    budgets = sum((0.75, 0.5, 0.25, 0.10)) * 8 * 2048 * 46080
+    expected = runs[0]["weights"] + 2048 * 46080 + budgets
+    out["peak_memory_ratio"] = entry("peak_memory_ratio", runs[0]["peak_rss_bytes"] / expected,
+                                     runs[0]["peak_rss_bytes"], expected, "sweep")
+
+
+def main() -> None:
+    out: dict = {}
+    write_prompts()
+    single_figures(out)
+    if "--quick" not in sys.argv:
+        sweep_figures(out)
+    (BUILD / "bench.json").write_text(json.dumps(out, indent=1) + "\n")
+    print(f"\n{'figure':32}{'value':>9}{'target':>11}  met   ours / peer")
+    for key, e in out.items():
+        sign = "<=" if e["better"] == "lower" else ">="
+        print(f"{key:32}{e['value']:9.3f}{sign:>5}{e['target']:6.2f}  {'yes' if e['met'] else 'NO ':4}"
+              f"  {e['ours']:.3g} / {e['peer']:.3g}")
+
+
+if __name__ == "__main__":
+    main()

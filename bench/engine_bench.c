@@ -1,0 +1,309 @@
+/* engine_bench.c - times of the engine, as JSON; bench/bench.py runs and compares them.
+ *
+ *     engine_bench MODEL THREADS sweep PROMPTS.json KEPT.json
+ *     engine_bench MODEL THREADS context TOKENS [signals]
+ *     engine_bench MODEL THREADS limit TOKENS
+ *     engine_bench MODEL THREADS decode VARIANTS TOKENS STEPS
+ *
+ * sweep    8 rules x 4 budgets on every prompt of the file: one reading, one batch
+ * context  one context pass, plain or with the signals of all rules
+ * limit    the matrix products of that pass and nothing else
+ * decode   seconds per step of a batch of variants of one context
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/time.h"
+#include "engine/decoder.h"
+#include "engine/engine.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+static const char *const expressions[] = {
+    "random", "streaming_llm", "knorm",         "keydiff",
+    "tova",   "snapkv",        "adakv(snapkv)", "observed_attention",
+};
+static const char *const budgets[] = {"75%", "50%", "25%", "10%"};
+
+enum { RULES = 8, BUDGETS = 4, CELLS = RULES * BUDGETS, ANSWER = 32 };
+
+static fb_ops *ops;
+static fb_model *model;
+static fb_engine *engine;
+static fb_bound_rule *rules[RULES];
+
+static void stop_on(fb_status status)
+{
+    if (status == FB_OK) return;
+    (void)fprintf(stderr, "engine_bench: %s\n", fb_error_message());
+    exit(1);
+}
+
+static double seconds_since(int64_t start_ns)
+{
+    return (double)(fb_time_ns() - start_ns) * 1e-9;
+}
+
+/* Ids of running text would do; any ids take the same time. */
+static int32_t *make_ids(int64_t n)
+{
+    int32_t *ids = malloc((size_t)n * sizeof *ids);
+    uint64_t seed = 1;
+
+    if (ids == NULL) exit(1);
+    for (int64_t i = 0; i < n; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        ids[i] =
+            (int32_t)((seed >> 33) % (uint64_t)fb_model_get_facts(model)->vocabulary);
+    }
+    return ids;
+}
+
+static void read_with_rules(fb_reading **out, const int32_t *ids, int64_t n,
+                            int n_rules)
+{
+    fb_seeded_rule seeded[RULES];
+
+    for (int r = 0; r < n_rules; r++)
+        seeded[r] = (fb_seeded_rule){rules[r], 1};
+    stop_on(fb_read(out, engine, ids, n, seeded, n_rules, 1));
+}
+
+/* --- sweep ------------------------------------------------------------------------------ */
+
+static json_t *list_of_ids(const int32_t *ids, int64_t n)
+{
+    json_t *list = json_array();
+
+    for (int64_t i = 0; i < n; i++)
+        json_array_append_new(list, json_integer(ids[i]));
+    return list;
+}
+
+static int32_t *read_ids(const json_t *list, int64_t *n_out)
+{
+    int32_t *ids = malloc(json_array_size(list) * sizeof *ids + 1);
+
+    if (ids == NULL) exit(1);
+    *n_out = (int64_t)json_array_size(list);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        ids[i] = (int32_t)json_integer_value(json_array_get(list, i));
+    return ids;
+}
+
+static json_t *kept_positions(const fb_variant *variant)
+{
+    const fb_kept *kept = &fb_variant_selection(variant)->kept;
+    json_t *slots = json_array();
+
+    for (int64_t s = 0; s < kept->n_slots; s++)
+        json_array_append_new(slots, list_of_ids(kept->position[s], kept->count[s]));
+    return slots;
+}
+
+/* One prompt: every rule at every budget. Times to `timing`, answers and kept sets to `out`. */
+static void sweep_prompt(const json_t *prompt, json_t *timing, json_t *out)
+{
+    static const int32_t none[] = {0}; /* a reference that no answer begins with */
+    const fb_protect published = {FB_PROTECT_PUBLISHED, 0, 0};
+    const fb_answer_options options = {.generate = true, .max_tokens = ANSWER};
+    fb_variant *variant[CELLS];
+    static fb_answer answer[CELLS];
+    int64_t n, n_question, start = fb_time_ns();
+    int32_t *context = read_ids(json_object_get(prompt, "context"), &n);
+    int32_t *question = read_ids(json_object_get(prompt, "question"), &n_question);
+    const fb_question q = {question, none, n_question, 1};
+    fb_reading *reading;
+
+    read_with_rules(&reading, context, n, RULES);
+    json_array_append_new(timing, json_real(seconds_since(start)));
+    start = fb_time_ns();
+    for (int c = 0; c < CELLS; c++) {
+        const fb_model_facts *f = fb_model_get_facts(model);
+        const fb_cache_shape shape = {f->layers, f->kv_heads, f->head_dim};
+        fb_budget budget;
+
+        stop_on(fb_budget_parse(&budget, budgets[c % BUDGETS]));
+        stop_on(fb_evict(&variant[c], reading, c / BUDGETS, &published, 0,
+                         fb_budget_entries(&budget, &shape, n, FB_ROUND_KVPRESS)));
+    }
+    json_array_append_new(timing, json_real(seconds_since(start)));
+    start = fb_time_ns();
+    stop_on(fb_answer_group(reading, variant, CELLS, &q, &options, answer));
+    json_array_append_new(timing, json_real(seconds_since(start)));
+    for (int c = 0; c < CELLS; c++) {
+        json_array_append_new(
+            out,
+            json_pack("{s:s, s:s, s:o, s:o}", "rule", expressions[c / BUDGETS],
+                      "budget", budgets[c % BUDGETS], "answer",
+                      list_of_ids(answer[c].ids, answer[c].n_ids), "kept",
+                      c % BUDGETS == 1 ? kept_positions(variant[c]) : json_null()));
+        fb_answer_clear(&answer[c]);
+        fb_variant_free(variant[c]);
+    }
+    fb_reading_free(reading);
+    free(context);
+    free(question);
+}
+
+static json_t *sweep(const char *prompts_path, const char *kept_path)
+{
+    json_error_t error;
+    json_t *prompts = json_load_file(prompts_path, 0, &error), *kept = json_array();
+    json_t *timing = json_array();
+    const int64_t start = fb_time_ns();
+    double wall;
+
+    if (prompts == NULL) {
+        (void)fprintf(stderr, "engine_bench: %s: %s\n", prompts_path, error.text);
+        exit(1);
+    }
+    for (size_t p = 0; p < json_array_size(prompts); p++) {
+        json_t *cells = json_array();
+
+        sweep_prompt(json_array_get(prompts, p), timing, cells);
+        json_array_append_new(kept, cells);
+    }
+    wall = seconds_since(start);
+    if (json_dump_file(kept, kept_path, JSON_COMPACT) != 0) exit(1);
+    json_decref(kept);
+    json_decref(prompts);
+    return json_pack("{s:f, s:o}", "seconds", wall, "read_evict_answer", timing);
+}
+
+/* --- single figures ------------------------------------------------------------------------ */
+
+static json_t *context_pass(int64_t n, bool signals)
+{
+    int32_t *ids = make_ids(n);
+    const int64_t start = fb_time_ns();
+    fb_reading *reading;
+    double seconds;
+
+    read_with_rules(&reading, ids, n, signals ? RULES : 0);
+    seconds = seconds_since(start);
+    fb_reading_free(reading);
+    free(ids);
+    return json_pack("{s:f}", "seconds", seconds);
+}
+
+/* The products of one layer over rows in blocks, as the pass makes them. */
+static void multiply_layer(const fb_layer *w, int64_t n, int64_t width, int64_t ffn,
+                           int64_t attention)
+{
+    enum { ROWS = 256 };
+    const int64_t heads[] = {ROWS, attention}, inner[] = {ROWS, ffn},
+                  model_rows[] = {ROWS, width};
+
+    for (int64_t first = 0; first < n; first += ROWS) {
+        fb_scope_open(ops);
+        {
+            const fb_tensor x = fb_full(ops, 2, model_rows, 0.01);
+            const fb_tensor o = fb_full(ops, 2, heads, 0.01),
+                            h = fb_full(ops, 2, inner, 0.01);
+
+            (void)fb_linear(ops, x, w->qkv);
+            (void)fb_linear(ops, o, w->output);
+            (void)fb_linear(ops, x, w->gate_up);
+            (void)fb_linear(ops, h, w->down);
+        }
+        fb_scope_close(ops);
+    }
+}
+
+static json_t *limit(int64_t n)
+{
+    const fb_model_facts *f = fb_model_get_facts(model);
+    const int64_t start = fb_time_ns();
+
+    for (int64_t l = 0; l < f->layers; l++)
+        multiply_layer(fb_model_layer(model, l), n, f->width, f->ffn,
+                       f->heads * f->head_dim);
+    stop_on(fb_ops_status(ops));
+    return json_pack("{s:f}", "seconds", seconds_since(start));
+}
+
+static json_t *decode(int n_variants, int64_t n, int64_t steps)
+{
+    static const int32_t prompt[] = {42}, none[] = {0};
+    const fb_question q = {prompt, none, 1, 1};
+    fb_answer_options options = {.generate = true, .max_tokens = 1};
+    fb_variant **variant = calloc((size_t)n_variants, sizeof *variant);
+    fb_answer *answer = calloc((size_t)n_variants, sizeof *answer);
+    int32_t *ids = make_ids(n);
+    fb_reading *reading;
+    double seconds[2];
+    int64_t tokens[2];
+
+    if (variant == NULL || answer == NULL) exit(1);
+    read_with_rules(&reading, ids, n, 0);
+    for (int v = 0; v < n_variants; v++)
+        stop_on(fb_keep_all(&variant[v], reading));
+    for (int round = 0; round < 2; round++) { /* the difference is the steps */
+        const int64_t start = fb_time_ns();
+
+        options.max_tokens = round == 0 ? 1 : 1 + steps;
+        stop_on(fb_answer_group(reading, variant, n_variants, &q, &options, answer));
+        seconds[round] = seconds_since(start);
+        tokens[round] = answer[0].n_ids; /* an end token may come early */
+        for (int v = 0; v < n_variants; v++)
+            fb_answer_clear(&answer[v]);
+    }
+    for (int v = 0; v < n_variants; v++)
+        fb_variant_free(variant[v]);
+    fb_reading_free(reading);
+    free(ids);
+    free(variant);
+    free(answer);
+    return json_pack("{s:f}", "seconds",
+                     (seconds[1] - seconds[0]) / (double)(tokens[1] - tokens[0]));
+}
+
+static void finish(json_t *result)
+{
+    struct rusage usage;
+
+    (void)getrusage(RUSAGE_SELF, &usage);
+    json_object_set_new(result, "peak_rss_bytes",
+                        json_integer((json_int_t)usage.ru_maxrss * 1024));
+    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
+        json_object_set_new(result, fb_account_name((fb_account)a),
+                            json_integer((json_int_t)fb_memory_peak((fb_account)a)));
+    (void)json_dumpf(result, stdout, JSON_COMPACT);
+    (void)putchar('\n');
+    json_decref(result);
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 3 ? argv[3] : "";
+    fb_ops_options options = {0};
+
+    if (argc < 5) {
+        (void)fprintf(stderr, "usage: see the head of bench/engine_bench.c\n");
+        return 2;
+    }
+    options.threads = atoi(argv[2]);
+    for (int r = 0; r < RULES; r++)
+        stop_on(fb_rule_parse(&rules[r], expressions[r]));
+    stop_on(fb_ops_open(&ops, &options));
+    stop_on(fb_model_open(&model, ops, argv[1]));
+    stop_on(fb_engine_open(&engine, ops, model, NULL));
+    if (strcmp(what, "sweep") == 0 && argc == 6)
+        finish(sweep(argv[4], argv[5]));
+    else if (strcmp(what, "context") == 0)
+        finish(context_pass(atoll(argv[4]), argc > 5));
+    else if (strcmp(what, "limit") == 0)
+        finish(limit(atoll(argv[4])));
+    else if (strcmp(what, "decode") == 0 && argc == 7)
+        finish(decode(atoi(argv[4]), atoll(argv[5]), atoll(argv[6])));
+    fb_engine_close(engine);
+    fb_model_close(model);
+    fb_ops_close(ops);
+    for (int r = 0; r < RULES; r++)
+        fb_bound_rule_free(rules[r]);
+    return 0;
+}

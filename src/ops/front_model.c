@@ -1,0 +1,199 @@
+/* front_model.c - the front doors of what a model and the measures of answers need.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "ops/context.h"
+
+/* A tensor of two dimensions, plain f32; columns < 0: any number. */
+static const fb_array *matrix(fb_ops *ops, enum fb_op op, fb_tensor a, int64_t columns)
+{
+    const fb_array *x = fb_ops_floats(ops, op, a);
+
+    if (x == NULL) return NULL;
+    if (x->n_dims == 2 && (columns < 0 || x->shape[1] == columns)) return x;
+    if (columns < 0)
+        fb_ops_broken(ops, op, "takes a matrix, not a tensor of %d dimensions",
+                      x->n_dims);
+    else
+        fb_ops_broken(ops, op, "takes a matrix of %lld columns, not %lld",
+                      (long long)columns, (long long)fb_size(ops, a, -1));
+    return NULL;
+}
+
+static const fb_array *weight(fb_ops *ops, enum fb_op op, fb_tensor a)
+{
+    const fb_array *x = fb_ops_look(ops, op, a);
+
+    if (x == NULL || x->is_weight) return x;
+    fb_ops_broken(ops, op, "takes a weight made by fb_weight");
+    return NULL;
+}
+
+static double elements(const fb_array *array)
+{
+    return (double)fb_array_elements(array);
+}
+
+static bool all_below(fb_ops *ops, enum fb_op op, const int32_t *ids, int64_t n,
+                      int64_t limit)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= limit) {
+            fb_ops_broken(ops, op, "number %d at place %lld; 0 to %lld are there",
+                          (int)ids[i], (long long)i, (long long)limit - 1);
+            return false;
+        }
+    return true;
+}
+
+fb_tensor fb_embedding(fb_ops *ops, fb_tensor table, const int32_t *ids, int64_t n)
+{
+    const fb_array *w = weight(ops, FB_OP_embedding, table);
+    fb_call call = {.ids = ids};
+
+    if (w == NULL || !all_below(ops, FB_OP_embedding, ids, n, w->shape[0]))
+        return FB_NONE;
+    if (!fb_ops_shape(ops, FB_OP_embedding, &call.out, FB_F32, 2,
+                      (const int64_t[]){n, w->shape[1]}))
+        return FB_NONE;
+    call.in[0] = *w;
+    return fb_ops_compute(ops, FB_OP_embedding, &call, 0);
+}
+
+fb_tensor fb_linear(fb_ops *ops, fb_tensor x, fb_tensor w)
+{
+    const fb_array *rows = weight(ops, FB_OP_linear, w), *input;
+    fb_call call = {0};
+
+    if (rows == NULL) return FB_NONE;
+    input = matrix(ops, FB_OP_linear, x, rows->shape[1]);
+    if (input == NULL) return FB_NONE;
+    call.in[0] = *input;
+    call.in[1] = *rows;
+    call.out = (fb_array){.dtype = FB_F32, .n_dims = 2};
+    call.out.shape[0] = input->shape[0];
+    call.out.shape[1] = rows->shape[0];
+    return fb_ops_compute(ops, FB_OP_linear, &call,
+                          elements(input) * (double)rows->shape[0]);
+}
+
+fb_tensor fb_rms_norm(fb_ops *ops, fb_tensor x, fb_tensor w, double eps)
+{
+    const fb_array *input = matrix(ops, FB_OP_rms_norm, x, -1);
+    const fb_array *factor = fb_ops_floats(ops, FB_OP_rms_norm, w);
+    fb_call call = {.alpha = eps};
+
+    if (input == NULL || factor == NULL) return FB_NONE;
+    if (factor->n_dims != 1 || factor->shape[0] != input->shape[1]) {
+        fb_ops_broken(ops, FB_OP_rms_norm, "%lld columns, but %.0f weights",
+                      (long long)input->shape[1], elements(factor));
+        return FB_NONE;
+    }
+    call.in[0] = call.out = *input;
+    call.in[1] = *factor;
+    call.out.persists = false;
+    return fb_ops_compute(ops, FB_OP_rms_norm, &call, elements(input));
+}
+
+void fb_add_(fb_ops *ops, fb_tensor a, fb_tensor b)
+{
+    const fb_array *x = fb_ops_floats(ops, FB_OP_add_, a);
+    const fb_array *y = fb_ops_floats(ops, FB_OP_add_, b);
+    fb_call call = {0};
+    bool same;
+
+    if (x == NULL || y == NULL) return;
+    same = x->n_dims == y->n_dims;
+    for (int i = 0; same && i < x->n_dims; i++)
+        same = x->shape[i] == y->shape[i];
+    if (!same) {
+        fb_ops_broken(ops, FB_OP_add_, "takes two tensors of one shape");
+        return;
+    }
+    call.in[0] = call.out = *x;
+    call.in[1] = *y;
+    (void)fb_ops_run(ops, FB_OP_add_, &call, elements(x));
+}
+
+fb_tensor fb_swiglu(fb_ops *ops, fb_tensor x)
+{
+    const fb_array *input = matrix(ops, FB_OP_swiglu, x, -1);
+    fb_call call = {0};
+
+    if (input == NULL) return FB_NONE;
+    if (input->shape[1] % 2 != 0) {
+        fb_ops_broken(ops, FB_OP_swiglu, "%lld columns; an even number is needed",
+                      (long long)input->shape[1]);
+        return FB_NONE;
+    }
+    call.in[0] = call.out = *input;
+    call.out.shape[1] /= 2;
+    call.out.persists = false;
+    return fb_ops_compute(ops, FB_OP_swiglu, &call, elements(&call.out));
+}
+
+void fb_rotary(fb_ops *ops, fb_tensor x, int64_t n_heads, int64_t head_dim,
+               fb_tensor cosine, fb_tensor sine)
+{
+    const fb_array *input = matrix(ops, FB_OP_rotary, x, -1);
+    const fb_array *c = matrix(ops, FB_OP_rotary, cosine, head_dim / 2);
+    const fb_array *s = matrix(ops, FB_OP_rotary, sine, head_dim / 2);
+    fb_call call = {.heads = n_heads, .head_dim = head_dim};
+
+    if (input == NULL || c == NULL || s == NULL) return;
+    if (head_dim < 2 || head_dim % 2 != 0 || n_heads < 0 ||
+        n_heads > input->shape[1] / head_dim || c->shape[0] != input->shape[0] ||
+        s->shape[0] != input->shape[0]) {
+        fb_ops_broken(ops, FB_OP_rotary,
+                      "%lld heads of %lld in %lld columns, %lld rows, %lld angles",
+                      (long long)n_heads, (long long)head_dim,
+                      (long long)input->shape[1], (long long)input->shape[0],
+                      (long long)c->shape[0]);
+        return;
+    }
+    call.in[0] = call.out = *input;
+    call.in[1] = *c;
+    call.in[2] = *s;
+    (void)fb_ops_run(ops, FB_OP_rotary, &call,
+                     (double)input->shape[0] * (double)(n_heads * head_dim));
+}
+
+/* --- measures */
+
+fb_status fb_argmax(fb_ops *ops, fb_tensor logits, int32_t *out)
+{
+    const fb_array *x = matrix(ops, FB_OP_argmax, logits, -1);
+    fb_call call = {.host_out = out};
+
+    if (x == NULL) return fb_ops_status(ops);
+    if (x->shape[1] < 1 || x->shape[1] > INT32_MAX)
+        fb_ops_broken(ops, FB_OP_argmax, "rows of %lld", (long long)x->shape[1]);
+    call.in[0] = *x;
+    return fb_ops_run(ops, FB_OP_argmax, &call, elements(x));
+}
+
+fb_status fb_nll(fb_ops *ops, fb_tensor logits, const int32_t *target, double *out)
+{
+    const fb_array *x = matrix(ops, FB_OP_nll, logits, -1);
+    fb_call call = {.host_out = out, .ids = target};
+
+    if (x == NULL || !all_below(ops, FB_OP_nll, target, x->shape[0], x->shape[1]))
+        return fb_ops_status(ops);
+    call.in[0] = *x;
+    return fb_ops_run(ops, FB_OP_nll, &call, elements(x));
+}
+
+fb_status fb_kl(fb_ops *ops, fb_tensor p, fb_tensor q, double *out)
+{
+    const fb_array *y = matrix(ops, FB_OP_kl, q, -1), *x;
+    fb_call call = {.host_out = out};
+
+    if (y == NULL) return fb_ops_status(ops);
+    x = matrix(ops, FB_OP_kl, p, y->shape[1]);
+    if (x == NULL) return fb_ops_status(ops);
+    if (x->shape[0] < 1 || y->shape[1] < 1)
+        fb_ops_broken(ops, FB_OP_kl, "nothing to compare with");
+    call.in[0] = *x;
+    call.in[1] = *y;
+    return fb_ops_run(ops, FB_OP_kl, &call, elements(y));
+}

@@ -1,0 +1,70 @@
+/* isa.h - the float loops that are compiled once per kind of CPU.
+ *
+ * Each isa_*.c exports one table of functions, named after the target. The width of the
+ * vectors differs between targets; the bits of a result never do.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FB_OPS_ISA_H
+#define FB_OPS_ISA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* out[r][32 p + c] = sum over k of x[r][k] * panels[p][k][c], one chain of fused
+ * multiply-adds per element in ascending k, then `+ 0.0f`, then `* scale`. */
+typedef struct fb_product {
+    int64_t rows, k;
+    int64_t columns;     /* of `out` that exist; panels = columns / 32, rounded up */
+    const float *x;      /* [rows][x_stride], k used */
+    const float *panels; /* [columns / 32][panel_stride][32], k rows used */
+    float *out;          /* [rows][out_stride] */
+    int64_t x_stride, panel_stride, out_stride;
+    float *sums; /* NULL, or [rows]: also x[r][0] + x[r][1] + ..., a chain */
+    float scale;
+    bool goes_on; /* chains start at what `out` and `sums` hold instead of at +0 */
+} fb_product;
+
+typedef struct fb_isa_tiles {
+    void (*product)(const fb_product *product);
+} fb_isa_tiles;
+
+/* Loops over one row, or a few rows side by side. */
+typedef struct fb_isa_rows {
+    void (*exp)(const float *x, float *out, int64_t n);
+    /* The largest; -inf for n = 0. NaN elements are passed over. */
+    float (*max)(const float *x, int64_t n);
+    /* x = exp(x - max). */
+    void (*exp_minus)(float *x, int64_t n, float max);
+    /* to[j] = fma(x[r][j], factor[r], to[j]) for r ascending. */
+    void (*add_rows)(float *to, const float *x, int64_t stride, int64_t rows, int64_t n,
+                     const float *factor);
+    void (*divide)(const float *x, float divisor, float *out, int64_t n);
+    /* out = x / sqrt(mean(x^2) + eps) * weight; squares and their sum in double. */
+    void (*rms_norm)(const float *x, const float *weight, double eps, float *out,
+                     int64_t n);
+    /* out = gate / (1 + exp(-gate)) * up. */
+    void (*swiglu)(const float *gate, const float *up, float *out, int64_t n);
+    /* One head: pairs (low[i], high[i]) turned by their angles. */
+    void (*rotary)(float *low, float *high, const float *cosine, const float *sine,
+                   int64_t n);
+} fb_isa_rows;
+
+/* Loops in double, for measures. */
+typedef struct fb_isa_doubles {
+    /* The sum of exp(x - max): 16 lanes, a fixed tree. */
+    double (*sum_exp)(const float *x, int64_t n, double max);
+    /* Sum of exp(x - a) * ((x - a) - (y - b)); 0 where exp(x - a) is 0. */
+    double (*kl)(const float *x, double a, const float *y, double b, int64_t n);
+    /* The sum: 16 lanes, a fixed tree. */
+    double (*sum)(const float *x, int64_t n);
+} fb_isa_doubles;
+
+typedef struct fb_isa {
+    const char *name;
+    const fb_isa_tiles *tiles;
+    const fb_isa_rows *rows;
+    const fb_isa_doubles *doubles;
+} fb_isa;
+
+#endif

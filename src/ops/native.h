@@ -1,0 +1,89 @@
+/* native.h - what the files of the native backend share.
+ *
+ * Storage is a plain pointer to the first element. Loops whose speed depends on the
+ * CPU's vectors live in isa_*.c, which are compiled once per target; everything else is
+ * compiled once. Both give the same bits on every CPU.
+ *
+ * A weight [N, K] is kept in panels of 32 rows, [N/32][K][32], the last one filled up
+ * with zeros. A slot of `cap` entries has its keys in panels of 32 entries,
+ * [cap/32][d][32] and a ragged tail [d][cap % 32], then its values in panels of 32
+ * columns, [d/32][cap][32] and a last one [cap][d % 32].
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FB_OPS_NATIVE_H
+#define FB_OPS_NATIVE_H
+
+#include "ops/backend.h"
+#include "ops/isa.h"
+#include "ops/stack.h"
+
+enum { FB_PANEL = 32 };
+
+struct fb_native_scratch {
+    void *bytes;
+    size_t size;
+};
+
+typedef struct fb_native {
+    const fb_isa *isa;
+    fb_threads *threads;
+    int n_threads;
+    fb_stack stack;
+    struct fb_native_scratch *scratch; /* [n_threads] */
+} fb_native;
+
+/* Memory of each thread's own for one call, at least `bytes`. */
+FB_MUST_USE fb_status fb_native_reserve(fb_native *native, size_t bytes);
+
+/* fb_parallel, or the caller alone if all the work is less than waking others costs.
+ * `work` counts elements touched, about a nanosecond each. */
+void fb_native_loop(fb_native *native, int64_t n, double work, fb_loop *body,
+                    void *context);
+
+/* isa by name, or the best this CPU has for NULL. */
+FB_MUST_USE fb_status fb_native_isa(const fb_isa **out, const char *name);
+
+static inline float *fb_floats(const fb_array *array)
+{
+    return (float *)(void *)array->storage + array->offset;
+}
+
+static inline int64_t fb_round_up(int64_t n, int64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+/* Rows and columns of an array seen as a matrix: the last dimension, and the rest. */
+int64_t fb_rows_of(const fb_array *array);
+int64_t fb_columns_of(const fb_array *array);
+
+/* The places of a slot's keys and values. */
+typedef struct fb_slot {
+    float *keys, *values;
+    int64_t capacity, head_dim;
+} fb_slot;
+
+fb_slot fb_slot_of(const fb_kv *kv, int64_t slot);
+/* Panel p of the keys and the distance of its rows: 32, or less for the ragged one. */
+float *fb_key_panel(const fb_slot *slot, int64_t p, int64_t *stride);
+float *fb_value_panel(const fb_slot *slot, int64_t p, int64_t *stride);
+
+/* --- kernels, by file */
+
+fb_kernel fb_native_from_host, fb_native_to_host, fb_native_full, fb_native_narrow;
+fb_kernel fb_native_add, fb_native_mul, fb_native_div, fb_native_maximum;
+fb_kernel fb_native_scale, fb_native_sqrt, fb_native_exp, fb_native_log, fb_native_abs;
+fb_kernel fb_native_sum, fb_native_mean, fb_native_var, fb_native_amax;
+fb_kernel fb_native_softmax, fb_native_avg_pool1d, fb_native_max_pool1d;
+fb_kernel fb_native_bmm, fb_native_linear, fb_native_embedding;
+fb_kernel fb_native_topk, fb_native_gather, fb_native_argmax;
+fb_kernel fb_native_rms_norm, fb_native_rotary, fb_native_swiglu, fb_native_add_;
+fb_kernel fb_native_kv_write, fb_native_kv_copy, fb_native_kv_read;
+fb_kernel fb_native_attention, fb_native_nll, fb_native_kl;
+
+fb_status fb_native_weight(void *self, const fb_array *weight, fb_unpack *unpack,
+                           void *context);
+size_t fb_weight_bytes(const fb_array *weight);
+
+#endif

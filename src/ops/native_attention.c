@@ -1,0 +1,429 @@
+/* native_attention.c - the one attention: whole rows of P exist for a moment.
+ *
+ * A block is a few tokens times the query heads that share a kv head; its rows lie
+ * token by token, so what they see grows downwards. For a block, in memory of the
+ * thread's own that fits its second-level cache:
+ *
+ *   S = Q K^T scale     rows x entries, panels of keys outside, so a panel is read once
+ *   P = exp(S - max)    row by row; entries a row does not see: exactly 0
+ *   O = P V, l = row sums of P    blocks of entries outside, chains that go on
+ *   O / l, and the signals
+ *
+ * A row is the context's entries followed by the tail's, so sums simply go on over the
+ * seam. Nothing depends on how tokens are cut into blocks: each element is a chain of
+ * its own, and a 0 in P changes no sum.
+ *
+ * Blocks are shared between threads by what they cost. Where a sum over queries is
+ * wanted one thread takes all tokens of a head, in order: that sum is a chain too.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "ops/native.h"
+
+#include <string.h>
+
+enum {
+    ENTRIES_AT_ONCE = 512, /* of V, 64 KiB a panel */
+    ROW_STEP = 12,         /* the tallest tile */
+    MOST_ROWS = 48,
+    P_BYTES = 1 << 18, /* of P: a quarter of a second-level cache */
+};
+
+struct job {
+    const fb_native *native;
+    const fb_call *call;
+    int64_t t, group;
+    int64_t heads_at_once; /* query heads of a block: the group, or 1 */
+    int64_t tokens;        /* of a block */
+    int64_t blocks;        /* of tokens, for a sequence */
+    int64_t stride, o_stride;
+    int64_t n_items; /* (sequence, heads at once, block or all blocks) */
+    bool in_order;   /* an item is all blocks */
+};
+
+/* A block of queries in a thread's memory. */
+struct block {
+    const struct job *job;
+    const fb_segment *segment;
+    fb_slot context, tail;
+    bool has_tail;
+    int64_t v, h, i, n_tokens, rows; /* sequence, first head, first token */
+    float *q;                        /* [rows][d] */
+    float *p;                        /* [rows][stride]: S, then P */
+    float *o;                        /* [rows][o_stride] */
+    float *l, *inverse;              /* [rows] */
+    float *panel;                    /* [d][32] or [ENTRIES_AT_ONCE][32], filled up */
+};
+
+static int64_t min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* --- what is seen */
+
+/* Entries of the part that holds the queries' own tokens which token i sees. */
+static int64_t own_seen(const struct block *b, int64_t i)
+{
+    const int64_t n = b->has_tail ? b->segment->tail.n : b->segment->context.n;
+
+    return n - b->job->t + i + 1;
+}
+
+static int64_t context_seen(const struct block *b, int64_t i)
+{
+    return b->has_tail ? b->segment->context.n : own_seen(b, i);
+}
+
+static int64_t seen(const struct block *b, int64_t i)
+{
+    return own_seen(b, i) + (b->has_tail ? b->segment->context.n : 0);
+}
+
+static int64_t last_token(const struct block *b)
+{
+    return b->i + b->n_tokens - 1;
+}
+
+/* --- S */
+
+static void gather_queries(struct block *b)
+{
+    const fb_call *call = b->job->call;
+    const int64_t d = call->head_dim, width = call->in[0].shape[1];
+    const float *x = fb_floats(&call->in[0]) + b->v * b->job->t * width + b->h * d;
+    const size_t bytes = (size_t)(b->job->heads_at_once * d) * sizeof(float);
+
+    for (int64_t i = 0; i < b->n_tokens; i++)
+        memcpy(b->q + i * b->job->heads_at_once * d, x + (b->i + i) * width, bytes);
+}
+
+/* A panel of keys with rows of 32: as it is, or filled up. */
+static const float *whole_key_panel(const struct block *b, const fb_slot *slot,
+                                    int64_t p)
+{
+    int64_t stride;
+    const float *panel = fb_key_panel(slot, p, &stride);
+
+    if (stride == FB_PANEL) return panel;
+    for (int64_t i = 0; i < slot->head_dim; i++) {
+        memcpy(b->panel + i * FB_PANEL, panel + i * stride,
+               (size_t)stride * sizeof *panel);
+        memset(b->panel + i * FB_PANEL + stride, 0,
+               (size_t)(FB_PANEL - stride) * sizeof *panel);
+    }
+    return b->panel;
+}
+
+/* Rows from `row` on times `n` panels of keys from panel p on. */
+static void score_panels(const struct block *b, const fb_slot *slot, int64_t at,
+                         int64_t row, int64_t p, int64_t n)
+{
+    const int64_t d = slot->head_dim;
+
+    if (n == 0 || row >= b->rows) return;
+    b->job->native->isa->tiles->product(&(fb_product){
+        .rows = b->rows - row,
+        .k = d,
+        .columns = n * FB_PANEL,
+        .x = b->q + row * d,
+        .panels = whole_key_panel(b, slot, p),
+        .out = b->p + row * b->job->stride + at + p * FB_PANEL,
+        .x_stride = d,
+        .panel_stride = d,
+        .out_stride = b->job->stride,
+        .scale = (float)b->job->call->alpha,
+    });
+}
+
+/* S of one part, whose entries begin at column `at`. Token i sees `first` + i - b->i
+ * entries, or `first` if the part is not its own. */
+static void score_part(const struct block *b, const fb_slot *slot, int64_t at,
+                       int64_t first, int64_t last)
+{
+    const int64_t whole = min(first, slot->capacity) / FB_PANEL;
+
+    score_panels(b, slot, at, 0, 0, whole);
+    for (int64_t p = whole; p * FB_PANEL < last; p++) {
+        const int64_t unseen = p * FB_PANEL + 1 - first;
+        const int64_t tokens = unseen > 0 ? unseen : 0; /* that do not see the panel */
+
+        score_panels(b, slot, at, tokens * b->job->heads_at_once, p, 1);
+    }
+}
+
+static void score(const struct block *b)
+{
+    const int64_t first = context_seen(b, b->i), last = context_seen(b, last_token(b));
+
+    score_part(b, &b->context, 0, first, last);
+    if (b->has_tail)
+        score_part(b, &b->tail, b->segment->context.n, own_seen(b, b->i),
+                   own_seen(b, last_token(b)));
+}
+
+/* --- P */
+
+static void hide(const fb_part *part, float *s)
+{
+    if (part->hidden == NULL) return;
+    for (int64_t j = 0; j < part->n; j++)
+        if (part->hidden[j] != 0) s[j] = -__builtin_inff();
+}
+
+/* A row has room behind its last entry; what the exponential makes of it is cleared. */
+static void exponentials(const struct block *b)
+{
+    const fb_isa_rows *loops = b->job->native->isa->rows;
+    const int64_t width = seen(b, last_token(b));
+
+    for (int64_t r = 0; r < b->rows; r++) {
+        const int64_t n = seen(b, b->i + r / b->job->heads_at_once);
+        float *s = b->p + r * b->job->stride;
+
+        hide(&b->segment->context, s);
+        if (b->has_tail) hide(&b->segment->tail, s + b->segment->context.n);
+        loops->exp_minus(s, fb_round_up(n, 16), loops->max(s, n));
+        memset(s + n, 0, (size_t)(width - n) * sizeof *s);
+    }
+}
+
+/* --- O */
+
+/* n entries from entry j on of a panel of values, with rows of 32. */
+static const float *whole_value_panel(const struct block *b, const fb_slot *slot,
+                                      int64_t p, int64_t j, int64_t n)
+{
+    int64_t stride;
+    const float *panel = fb_value_panel(slot, p, &stride) + j * stride;
+
+    if (stride == FB_PANEL) return panel;
+    memset(b->panel, 0, (size_t)(n * FB_PANEL) * sizeof *panel);
+    for (int64_t i = 0; i < n; i++)
+        memcpy(b->panel + i * FB_PANEL, panel + i * stride,
+               (size_t)stride * sizeof *panel);
+    return b->panel;
+}
+
+/* Adds P V over the first n entries of a part, which begin at column `at`. */
+static void add_values(const struct block *b, const fb_slot *slot, int64_t at,
+                       int64_t n)
+{
+    for (int64_t j = 0; j < n; j += ENTRIES_AT_ONCE)
+        for (int64_t p = 0; p * FB_PANEL < slot->head_dim; p++) {
+            const int64_t here = min(ENTRIES_AT_ONCE, n - j);
+
+            b->job->native->isa->tiles->product(&(fb_product){
+                .rows = b->rows,
+                .k = here,
+                .columns = FB_PANEL,
+                .x = b->p + at + j,
+                .panels = whole_value_panel(b, slot, p, j, here),
+                .out = b->o + p * FB_PANEL,
+                .x_stride = b->job->stride,
+                .panel_stride = here,
+                .out_stride = b->job->o_stride,
+                .sums = p == 0 ? b->l : NULL,
+                .scale = 1,
+                .goes_on = at + j > 0,
+            });
+        }
+}
+
+static void outputs(const struct block *b)
+{
+    const fb_call *call = b->job->call;
+    const int64_t d = call->head_dim, at_once = b->job->heads_at_once;
+    float *out = fb_floats(&call->out);
+
+    add_values(b, &b->context, 0, context_seen(b, last_token(b)));
+    if (b->has_tail)
+        add_values(b, &b->tail, b->segment->context.n, own_seen(b, last_token(b)));
+    for (int64_t r = 0; r < b->rows; r++) {
+        const int64_t row = b->v * b->job->t + b->i + r / at_once;
+
+        b->job->native->isa->rows->divide(
+            b->o + r * b->job->o_stride, b->l[r],
+            out + row * call->heads * d + (b->h + r % at_once) * d, d);
+    }
+}
+
+/* --- signals */
+
+/* One head, tokens ascending: heads_at_once is 1. */
+static void add_to_sum(const struct block *b)
+{
+    const fb_array *sum = &b->job->call->in[1];
+
+    for (int64_t r = 0; r < b->rows; r++)
+        b->inverse[r] = 1.0f / b->l[r];
+    b->job->native->isa->rows->add_rows(fb_floats(sum) + b->h * sum->shape[1], b->p,
+                                        b->job->stride, b->rows,
+                                        context_seen(b, last_token(b)), b->inverse);
+}
+
+static void put_rows(const struct block *b)
+{
+    const fb_array *rows = &b->job->call->in[2];
+    const int64_t w = rows->shape[1], n = rows->shape[2];
+
+    for (int64_t r = 0; r < b->rows; r++) {
+        const int64_t i = b->i + r / b->job->heads_at_once;
+        const int64_t h = b->h + r % b->job->heads_at_once;
+        const int64_t row = b->job->call->attend->first_row + i;
+        const int64_t columns = context_seen(b, i);
+        float *to;
+
+        if (row < 0) continue;
+        to = fb_floats(rows) + (h * w + row) * n;
+        b->job->native->isa->rows->divide(b->p + r * b->job->stride, b->l[r], to,
+                                          columns);
+        memset(to + columns, 0, (size_t)(n - columns) * sizeof *to);
+    }
+}
+
+/* --- blocks and threads */
+
+static void run_block(struct block *b, int64_t first_token)
+{
+    b->i = first_token;
+    b->n_tokens = min(b->job->tokens, b->job->t - first_token);
+    b->rows = b->n_tokens * b->job->heads_at_once;
+    gather_queries(b);
+    score(b);
+    exponentials(b);
+    outputs(b);
+    if (b->job->call->in[1].storage != NULL) add_to_sum(b);
+    if (b->job->call->in[2].storage != NULL) put_rows(b);
+}
+
+/* Sequence and first head of an item; its segment and slots. */
+static void find_item(struct block *b, int64_t item)
+{
+    const struct job *job = b->job;
+    const int64_t units = job->call->heads / job->heads_at_once;
+    const int64_t unit = item / (job->in_order ? 1 : job->blocks);
+
+    b->v = unit / units;
+    b->h = unit % units * job->heads_at_once;
+    b->segment =
+        &job->call->attend->segments[b->v * job->call->kv_heads + b->h / job->group];
+    b->has_tail = b->segment->tail.kv != NULL;
+}
+
+static void run_item(struct block *b, int64_t item)
+{
+    const struct job *job = b->job;
+
+    find_item(b, item);
+    if (b->segment->context.kv != NULL)
+        b->context = fb_slot_of(b->segment->context.kv, b->segment->context.slot);
+    if (b->has_tail) b->tail = fb_slot_of(b->segment->tail.kv, b->segment->tail.slot);
+    if (!job->in_order) {
+        run_block(b, item % job->blocks * job->tokens);
+        return;
+    }
+    for (int64_t i = 0; i < job->t; i += job->tokens)
+        run_block(b, i);
+}
+
+static double cost_of(const struct job *job, int64_t item)
+{
+    struct block b = {.job = job};
+
+    find_item(&b, item);
+    return job->in_order ? (double)seen(&b, job->t / 2) * (double)job->blocks
+                         : (double)seen(&b, item % job->blocks * job->tokens);
+}
+
+/* A thread's memory, cut into the arrays of a block; the floats they take together. */
+static size_t lay_out(const struct job *job, float *memory, struct block *b)
+{
+    const int64_t rows = fb_round_up(job->tokens * job->heads_at_once, 16);
+    const int64_t d = job->call->head_dim;
+    const int64_t sizes[] = {rows * job->stride,
+                             rows * job->o_stride,
+                             (d > ENTRIES_AT_ONCE ? d : ENTRIES_AT_ONCE) * FB_PANEL,
+                             rows * d,
+                             rows,
+                             rows};
+    float **const arrays[] = {&b->p, &b->o, &b->panel, &b->q, &b->l, &b->inverse};
+    size_t n = 0;
+
+    for (int i = 0; i < 6; i++) {
+        if (memory != NULL) *arrays[i] = memory + n;
+        n += (size_t)fb_round_up(sizes[i], 16);
+    }
+    return n;
+}
+
+/* Shares [begin, end) of as many as there are threads. An item belongs to the share in
+ * which the middle of its cost lies. */
+static void run_shares(void *context, int64_t begin, int64_t end, int thread)
+{
+    const struct job *job = context;
+    struct block b = {.job = job};
+    double total = 0, before = 0;
+
+    (void)lay_out(job, job->native->scratch[thread].bytes, &b);
+    for (int64_t item = 0; item < job->n_items; item++)
+        total += cost_of(job, item);
+    for (int64_t item = 0; item < job->n_items; item++) {
+        const double cost = cost_of(job, item);
+        const int64_t share =
+            (int64_t)((before + cost / 2) / total * job->native->n_threads);
+
+        if (share >= begin && share < end) run_item(&b, item);
+        before += cost;
+    }
+}
+
+/* Distance of rows of at least n: room for a panel more, and an odd number of cache
+ * lines, so that neighbouring rows do not meet in one set of a cache. */
+static int64_t row_distance(int64_t n)
+{
+    const int64_t lines = (n + FB_PANEL + 15) / 16;
+
+    return (lines | 1) * 16;
+}
+
+static void plan(struct job *job)
+{
+    const fb_attend *attend = job->call->attend;
+    int64_t longest = 0, rows;
+
+    for (int64_t i = 0; i < attend->n_sequences * attend->kv_heads; i++) {
+        const int64_t n = attend->segments[i].context.n + attend->segments[i].tail.n;
+
+        if (n > longest) longest = n;
+    }
+    job->stride = row_distance(longest);
+    job->o_stride = fb_round_up(attend->head_dim, FB_PANEL);
+    job->in_order = job->call->in[1].storage != NULL;
+    job->heads_at_once = job->in_order ? 1 : job->group;
+    rows = P_BYTES / (job->stride * (int64_t)sizeof(float)) / ROW_STEP * ROW_STEP;
+    rows = rows < ROW_STEP ? ROW_STEP : min(rows, MOST_ROWS);
+    job->tokens = rows / job->heads_at_once;
+    if (job->tokens < 1) job->tokens = 1;
+    job->tokens = min(job->tokens, job->t);
+    job->blocks = (job->t + job->tokens - 1) / job->tokens;
+    job->n_items = attend->n_sequences * (attend->heads / job->heads_at_once) *
+                   (job->in_order ? 1 : job->blocks);
+}
+
+fb_status fb_native_attention(void *self, const fb_call *call)
+{
+    fb_native *native = self;
+    struct job job = {.native = native, .call = call};
+    struct block nothing;
+
+    job.t = call->in[0].shape[0] / call->n_sequences;
+    job.group = call->heads / call->kv_heads;
+    plan(&job);
+    FB_TRY(fb_native_reserve(native, lay_out(&job, NULL, &nothing) * sizeof(float)));
+    fb_native_loop(native, native->n_threads,
+                   (double)call->in[0].shape[0] * (double)(call->heads * job.stride) *
+                       (double)call->head_dim / 16,
+                   run_shares, &job);
+    return FB_OK;
+}

@@ -1,0 +1,70 @@
+/* stack.c - see stack.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "ops/stack.h"
+
+#include "base/memory.h"
+
+enum { ALIGNMENT = 64, FIRST_BLOCK = 1 << 20 };
+
+static int add_block(fb_stack *stack, size_t size)
+{
+    const int n = stack->n_blocks;
+    size_t bytes = n == 0 ? FIRST_BLOCK : 2 * stack->blocks[n - 1].size;
+
+    if (n == FB_STACK_BLOCKS) return 0;
+    if (bytes < size) bytes = size;
+    stack->blocks[n].bytes = fb_alloc(FB_ACCOUNT_scratch, bytes);
+    if (stack->blocks[n].bytes == NULL) return 0;
+    stack->blocks[n].size = bytes;
+    stack->blocks[n].below =
+        n == 0 ? 0 : stack->blocks[n - 1].below + stack->blocks[n - 1].size;
+    stack->n_blocks++;
+    return 1;
+}
+
+static int fits(const fb_stack *stack, int block, size_t used, size_t size)
+{
+    return block < stack->n_blocks && stack->blocks[block].size - used >= size;
+}
+
+void *fb_stack_take(fb_stack *stack, size_t size)
+{
+    void *taken;
+
+    if (size > SIZE_MAX / 4) return NULL;
+    size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (!fits(stack, stack->top, stack->used, size)) {
+        int next = stack->n_blocks == 0 ? 0 : stack->top + 1;
+
+        while (next < stack->n_blocks && !fits(stack, next, 0, size))
+            next++;
+        if (next == stack->n_blocks && !add_block(stack, size)) return NULL;
+        stack->top = next;
+        stack->used = 0;
+    }
+    taken = stack->blocks[stack->top].bytes + stack->used;
+    stack->used += size;
+    return taken;
+}
+
+size_t fb_stack_mark(const fb_stack *stack)
+{
+    return stack->n_blocks == 0 ? 0 : stack->blocks[stack->top].below + stack->used;
+}
+
+void fb_stack_cut(fb_stack *stack, size_t mark)
+{
+    if (stack->n_blocks == 0) return;
+    while (stack->top > 0 && stack->blocks[stack->top].below > mark)
+        stack->top--;
+    stack->used = mark - stack->blocks[stack->top].below;
+}
+
+void fb_stack_clear(fb_stack *stack)
+{
+    for (int i = 0; i < stack->n_blocks; i++)
+        fb_free(stack->blocks[i].bytes);
+    *stack = (fb_stack){.n_blocks = 0};
+}

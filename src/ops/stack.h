@@ -1,0 +1,30 @@
+/* stack.h - memory for temporaries: taken on top, dropped together.
+ *
+ * A list of blocks that is never given back before the end, so after the first few
+ * tokens nothing is allocated any more. A mark is a number of bytes below it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FB_OPS_STACK_H
+#define FB_OPS_STACK_H
+
+#include <stddef.h>
+
+enum { FB_STACK_BLOCKS = 40 }; /* each at least twice the last: more than any memory */
+
+typedef struct fb_stack {
+    struct {
+        char *bytes;
+        size_t size, below; /* `below`: bytes of all blocks under this one */
+    } blocks[FB_STACK_BLOCKS];
+    int n_blocks, top; /* the block in use */
+    size_t used;       /* bytes of the top block */
+} fb_stack;
+
+/* 64-byte aligned, undefined contents; NULL when there is no memory. */
+void *fb_stack_take(fb_stack *stack, size_t size);
+size_t fb_stack_mark(const fb_stack *stack);
+void fb_stack_cut(fb_stack *stack, size_t mark);
+void fb_stack_clear(fb_stack *stack);
+
+#endif

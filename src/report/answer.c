@@ -1,0 +1,220 @@
+/* answer.c - the top of the page: the sentence, what it holds for, the order of rules.
+ *
+ * Sentence and paragraph come from the analysis as plain text; names of rules in them
+ * get their colour here. The end of the paragraph says for which model and documents
+ * it holds, and stands apart in small type.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "report/page.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- prose */
+
+static bool is_label_byte(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           c == '_' || c == '-' || (unsigned char)c >= 0x80;
+}
+
+/* The rule whose label stands at `at` as a whole word, -1 if none; the longest wins. */
+static int rule_at(const fb_results *results, const char *at)
+{
+    size_t longest = 0;
+    int found = -1;
+
+    for (int r = 0; r < results->n_rules; r++) {
+        const char *label = results->rules[r].label;
+        const size_t n = strlen(label);
+
+        if (n <= longest || strncmp(at, label, n) != 0) continue;
+        if (is_label_byte(label[n - 1]) && is_label_byte(at[n])) continue;
+        longest = n;
+        found = r;
+    }
+    return found;
+}
+
+static void colored_prose(const fb_page *page, const char *text, const char *end)
+{
+    const char *start = text;
+
+    for (const char *at = text; at < end;) {
+        const bool in_word = at > text && is_label_byte(at[-1]);
+        const int rule = in_word ? -1 : rule_at(page->results, at);
+
+        if (rule < 0) {
+            at++;
+            continue;
+        }
+        fb_html_prose(page->out, start, (size_t)(at - start));
+        fb_html_rule_word(page, rule);
+        at += strlen(page->results->rules[rule].label);
+        start = at;
+    }
+    if (start < end) fb_html_prose(page->out, start, (size_t)(end - start));
+}
+
+/* Where the paragraph begins to say what was measured: the sentence that starts with
+ * the model's name. Its end if there is none. */
+static const char *scope_of(const fb_page *page, const char *paragraph)
+{
+    const char *model = page->results->model.name;
+    const char *end = paragraph + strlen(paragraph);
+
+    if (model == NULL || *model == '\0') return end;
+    for (const char *at = paragraph; (at = strstr(at, model)) != NULL; at++)
+        if (at - paragraph >= 2 && strncmp(at - 2, ". ", 2) == 0) return at;
+    return end;
+}
+
+static void paragraph(const fb_page *page)
+{
+    const char *text = page->analysis->paragraph;
+    const char *scope;
+
+    if (text == NULL || *text == '\0') return;
+    scope = scope_of(page, text);
+    fb_text_puts(page->out, "<p class=\"lead\">");
+    colored_prose(page, text, scope);
+    fb_text_puts(page->out, "</p>\n");
+    if (*scope == '\0') return;
+    fb_text_puts(page->out, "<p class=\"cap scope\">");
+    fb_html_prose(page->out, scope, strlen(scope));
+    fb_text_puts(page->out, "</p>\n");
+}
+
+/* --- badges */
+
+static void badge(const fb_page *page, const char *name, const char *value)
+{
+    if (value != NULL && *value != '\0')
+        fb_html(page->out, "<li>%s <b>%s</b></li>\n", name, value);
+}
+
+static void protocol_badge(const fb_page *page)
+{
+    fb_text words = {0};
+
+    if (page->results->protocol == NULL) return;
+    fb_say_protocol(&words, page->results->protocol);
+    badge(page, "protocol", fb_text_string(&words));
+    page->out->failed |= words.failed;
+    fb_text_clear(&words);
+}
+
+/* "4+16" is four sinks and sixteen recent entries. */
+static void protection_badge(const fb_page *page)
+{
+    const char *value = page->results->protection;
+    const size_t sinks = value == NULL ? 0 : strspn(value, "0123456789");
+
+    if (sinks == 0 || value[sinks] != '+') {
+        badge(page, "protection", value);
+        return;
+    }
+    fb_text_puts(page->out, "<li>protected for all <b>first ");
+    fb_html_bytes(page->out, value, sinks);
+    fb_html(page->out, ", last %s</b></li>\n", value + sinks + 1);
+}
+
+/* Whether an experiment is of the closed class, and inside the compute quota, is not
+ * looked at yet: then the page says so instead of a class. */
+static void class_badge(const fb_page *page)
+{
+    const char *name = page->results->class_name;
+    const char *reasons = page->results->class_reasons;
+
+    if (name == NULL || *name == '\0' || strcmp(name, "unchecked") == 0)
+        fb_text_puts(page->out,
+                     "<li>class and compute quota <b>not checked yet</b></li>\n");
+    else
+        fb_html(page->out, "<li>class <b>%s</b> %s</li>\n", name, reasons);
+}
+
+static void documents_badge(const fb_page *page)
+{
+    const fb_results *results = page->results;
+    double tokens = 0;
+    int documents = 0;
+
+    for (int t = 0; t < page->analysis->n_tables; t++)
+        if (page->analysis->tables[t].n_documents > documents)
+            documents = page->analysis->tables[t].n_documents;
+    for (int s = 0; s < results->n_samples; s++)
+        tokens += (double)results->samples[s].context_tokens / results->n_samples;
+    if (documents == 0) return;
+    fb_html(page->out, "<li>documents <b>%d \xC3\x97 ", documents);
+    fb_html_number(page->out, tokens, 0);
+    fb_text_puts(page->out, " tokens</b></li>\n");
+}
+
+static void badges(const fb_page *page)
+{
+    fb_text_puts(page->out, "<ul class=\"badges\">\n");
+    protocol_badge(page);
+    protection_badge(page);
+    class_badge(page);
+    badge(page, "model", page->results->model.name);
+    documents_badge(page);
+    badge(page, "kernel", page->results->kernel);
+    fb_text_puts(page->out, "</ul>\n");
+}
+
+/* --- the order of the rules, where tasks do not agree on it */
+
+static void order(const fb_page *page)
+{
+    if (page->results->n_tasks < 2 || !fb_page_order_differs(page)) return;
+    fb_text_puts(page->out,
+                 "<div class=\"keep chart-part\"><h3>Order of the rules at ");
+    fb_page_budget(page);
+    fb_text_puts(
+        page->out,
+        " kept</h3>\n<p class=\"cap\">Best at the top. Rules of one column that "
+        "share a letter are not distinguishable (all pairs, Holm).</p>\n");
+    fb_page_chart(page, "order", 0);
+    fb_text_puts(page->out, "</div>\n");
+}
+
+/* --- the whole */
+
+static void budget_bar(const fb_page *page)
+{
+    const fb_results *results = page->results;
+
+    if (results->n_budgets < 2) return;
+    fb_text_puts(page->out,
+                 "<div class=\"bar js noprint\"><div class=\"wrap\"><fieldset>"
+                 "<legend>kept</legend><span class=\"seg\">");
+    for (int b = 0; b < results->n_budgets; b++) {
+        fb_html(page->out, "<label><input type=\"radio\" name=\"b%d\" value=\"%d\"%s>",
+                page->number, b, b == page->budget ? " checked" : "");
+        fb_html_budget(page->out, &results->budgets[b]);
+        fb_text_puts(page->out, "</label>");
+    }
+    fb_text_puts(page->out, "</span></fieldset></div></div>\n");
+}
+
+void fb_page_answer(fb_page *page)
+{
+    const fb_analysis *analysis = page->analysis;
+    const char *question = page->results->question;
+    const int level = page->number == 1 ? 1 : 2;
+
+    fb_html(page->out, "<section class=\"first wrap\" id=\"e%d-answer\">",
+            page->number);
+    if (question != NULL && *question != '\0')
+        fb_html(page->out, "<p class=\"asked\">%s</p>\n", question);
+    fb_html(page->out, "<h%d class=\"answer\">%s</h%d>\n", level,
+            analysis->headline != NULL ? analysis->headline : page->results->name,
+            level);
+    paragraph(page);
+    badges(page);
+    fb_page_figures(page);
+    order(page);
+    fb_page_close(page);
+    budget_bar(page);
+}

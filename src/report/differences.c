@@ -1,0 +1,169 @@
+/* differences.c - which differences are real: forest plots and the tests behind them.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "report/page.h"
+
+#include <math.h>
+
+static const char *baseline_label(const fb_page *page)
+{
+    const int rule = page->analysis->baseline;
+
+    for (int t = 0; t < page->analysis->n_tables && rule >= 0; t++)
+        if (page->analysis->tables[t].baseline >= 0)
+            return page->results->rules[rule].label;
+    return NULL;
+}
+
+static void panels(const fb_page *page)
+{
+    const fb_results *results = page->results;
+
+    fb_html(page->out, "<div class=\"two chart-part%s\">\n",
+            results->n_tasks == 1 ? " one" : "");
+    for (int t = 0; t < results->n_tasks; t++) {
+        fb_html(page->out, "<div><h3>%s</h3>", results->tasks[t].name);
+        fb_page_chart(page, "forest", t);
+        fb_text_puts(page->out, "</div>\n");
+    }
+    fb_text_puts(page->out, "</div>\n");
+}
+
+static void row_of(const fb_page *page, const fb_table *table, const fb_row *row)
+{
+    const int digits = table->digits;
+    const bool tested = row->verdict != FB_VERDICT_reference;
+
+    fb_text_puts(page->out, "<tr><th scope=\"row\">");
+    fb_html_rule(page, row->rule);
+    fb_text_puts(page->out, "</th><td>");
+    fb_html_budget(page->out, &page->results->budgets[table->budget]);
+    fb_text_puts(page->out, "</td>");
+    fb_html_signed_cell(page->out, row->difference, digits);
+    fb_html_interval_cell(page->out, row->difference_interval, digits, true);
+    if (tested) {
+        fb_html_p_cell(page->out, row->p);
+        fb_html_p_cell(page->out, row->p_holm);
+    } else {
+        fb_text_puts(page->out, "<td></td><td></td>");
+    }
+    fb_html(page->out, "<td class=\"l\">%s</td><td>%s</td></tr>\n",
+            fb_verdict_words(row->verdict), row->letters);
+}
+
+static void numbers(const fb_page *page, int task, const char *baseline)
+{
+    fb_page_table_open(page, "differences", task);
+    fb_html(page->out, "<caption>%s: rule minus %s, paired by document, with ",
+            page->results->tasks[task].name, baseline);
+    fb_html_confidence(page);
+    fb_text_puts(page->out,
+                 " intervals</caption>\n<thead><tr><th scope=\"col\">rule</th>"
+                 "<th scope=\"col\">kept</th><th scope=\"col\">difference</th>"
+                 "<th scope=\"col\">interval</th><th scope=\"col\">p</th>"
+                 "<th scope=\"col\">p (Holm)</th><th scope=\"col\" class=\"l\">verdict"
+                 "</th><th scope=\"col\">group</th></tr></thead>\n");
+    for (int b = 0; b < page->results->n_budgets; b++) {
+        const fb_table *table = fb_analysis_table(page->analysis, task, b);
+
+        if (table == NULL || fb_table_baseline(table) == NULL) continue;
+        fb_text_puts(page->out, "<tbody>\n");
+        for (int i = 0; i < table->n_rows; i++)
+            if (i != table->baseline) row_of(page, table, &table->rows[i]);
+        fb_text_puts(page->out, "</tbody>\n");
+    }
+    fb_page_table_close(page, "differences", task);
+}
+
+/* "needle 0.52 nat at 20 %; continuation ..." : what this number of documents shows. */
+static void smallest_effects(const fb_page *page)
+{
+    bool first = true;
+
+    for (int t = 0; t < page->results->n_tasks; t++) {
+        const fb_table *table = fb_analysis_table(page->analysis, t, page->budget);
+        const fb_result_task *task = &page->results->tasks[t];
+
+        if (table == NULL || !isfinite(table->smallest_effect) ||
+            !(table->smallest_effect > 0))
+            continue;
+        fb_html(page->out,
+                first ? " Smallest difference that this many documents show in four "
+                        "runs of five: %s "
+                      : "; %s ",
+                task->name);
+        fb_html_number(page->out, table->smallest_effect, table->digits);
+        fb_html(page->out, " %s", task->unit);
+        first = false;
+    }
+    if (first) return;
+    fb_text_puts(page->out, " (at ");
+    fb_html_budget(page->out, &page->results->budgets[page->budget]);
+    fb_text_puts(page->out, ").");
+}
+
+/* The smallest difference that matters, by task. */
+static void margins(const fb_page *page)
+{
+    bool first = true;
+
+    for (int t = 0; t < page->results->n_tasks; t++) {
+        const fb_table *table = fb_analysis_table(page->analysis, t, page->budget);
+        const fb_result_task *task = &page->results->tasks[t];
+
+        if (table == NULL || !(table->margin > 0)) continue;
+        fb_html(page->out, "%s%s\xC2\xA0\xC2\xB1", first ? "" : ", ", task->name);
+        fb_text_add_real(page->out, table->margin);
+        fb_html(page->out, "\xC2\xA0%s", task->unit);
+        first = false;
+    }
+    fb_text_puts(page->out, first ? "none is set" : "");
+}
+
+static void caption(const fb_page *page)
+{
+    fb_text_puts(page->out,
+                 "<p class=\"cap\">Smallest difference that matters, the grey "
+                 "band: ");
+    margins(page);
+    fb_text_puts(
+        page->out,
+        ". p: sign flips of whole documents. Group: rules that share a letter "
+        "are not distinguishable (all pairs, Holm; stricter than the tests of "
+        "column p). An interval that leaves out 0 beside a p that is too large "
+        "is no contradiction: intervals are not corrected for several "
+        "comparisons.");
+    smallest_effects(page);
+    fb_text_puts(page->out, "</p>\n");
+}
+
+void fb_page_differences(fb_page *page)
+{
+    const char *baseline = baseline_label(page);
+
+    fb_page_open(page, "differences", "Which differences are real?");
+    if (baseline == NULL) {
+        fb_text_puts(page->out,
+                     "<p>None was tested: the baseline has no finished cells "
+                     "that others could be paired with.</p>\n");
+        fb_page_close(page);
+        return;
+    }
+    fb_html(page->out, "<p>Rule minus %s on the same documents", baseline);
+    fb_text_puts(page->out, "<span class=\"chart-part\">, ");
+    fb_page_budget(page);
+    fb_text_puts(page->out, " kept. Filled: p\xC2\xA0&lt;\xC2\xA0");
+    fb_html_number(page->out, 1 - page->analysis->confidence, 2);
+    fb_text_puts(page->out, " after Holm over the rules tested");
+    if (page->results->n_tasks > 1)
+        fb_text_puts(page->out, ". All panels use the order of the first");
+    fb_text_puts(page->out, "</span>.</p>\n");
+    panels(page);
+    caption(page);
+    fb_page_numbers_open(page);
+    for (int t = 0; t < page->results->n_tasks; t++)
+        numbers(page, t, baseline);
+    fb_text_puts(page->out, "</details>\n");
+    fb_page_close(page);
+}

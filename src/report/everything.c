@@ -1,0 +1,179 @@
+/* everything.c - what the numbers came from: rules, bytes, settings, machine, digest.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "report/page.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *kind_of(const fb_page *page, int rule)
+{
+    const fb_result_rule *r = &page->results->rules[rule];
+
+    if (fb_page_is_full(page, rule)) return "keeps everything";
+    if (!r->deployable) return "reference: it has seen the future";
+    if (r->is_random) return "draws random numbers";
+    return "";
+}
+
+static void rules(const fb_page *page)
+{
+    fb_text_puts(page->out, "<h3>Rules</h3>\n");
+    fb_page_table_open(page, "rules", 0);
+    fb_text_puts(
+        page->out,
+        "<thead><tr><th scope=\"col\">rule</th><th scope=\"col\" class=\"l\">"
+        "expression, all parameters written out</th><th scope=\"col\" class=\"l\">"
+        "signal family</th><th scope=\"col\" class=\"l\">remark</th></tr></thead>"
+        "<tbody>\n");
+    for (int i = 0; i < page->results->n_rules; i++) {
+        const int r = page->order[i];
+
+        fb_text_puts(page->out, "<tr><th scope=\"row\">");
+        fb_html_swatch(page, r);
+        fb_text_puts(page->out, " ");
+        fb_html_rule(page, r);
+        fb_text_puts(page->out, "</th><td class=\"l w mono\">");
+        fb_html_breakable(page->out, page->results->rules[r].expression);
+        fb_html(page->out,
+                "</td><td class=\"l\">%s</td><td class=\"l w\">%s</td></tr>\n",
+                page->results->rules[r].family, kind_of(page, r));
+    }
+    fb_text_puts(page->out, "</tbody>\n");
+    fb_page_table_close(page, "rules", 0);
+}
+
+/* Cells that need a word: "3 fell back, 1 shrunk". */
+static void marks(const fb_page *page, const fb_row *row)
+{
+    const struct {
+        int n;
+        const char *word;
+    } all[] = {{row->n_fallback, "fell back"},
+               {row->n_shrunk, "shrunk"},
+               {row->n_without_choice, "without free choice"}};
+    bool first = true;
+
+    fb_text_puts(page->out, "<td class=\"l\">");
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (all[i].n == 0) continue;
+        fb_html(page->out, "%s%d %s", first ? "" : ", ", all[i].n, all[i].word);
+        first = false;
+    }
+    fb_text_puts(page->out, "</td>");
+}
+
+static void bytes_row(const fb_page *page, const fb_table *table, const fb_row *row)
+{
+    fb_text_puts(page->out, "<tr><th scope=\"row\">");
+    fb_html_rule(page, row->rule);
+    fb_text_puts(page->out, "</th><td>");
+    fb_html_budget(page->out, &page->results->budgets[table->budget]);
+    fb_text_puts(page->out, "</td>");
+    fb_html_bytes_cell(page->out, row->kept_bytes);
+    fb_html_bytes_cell(page->out, row->budget_bytes);
+    fb_html_bytes_cell(page->out, row->full_bytes);
+    fb_html_cell(page->out, 100 * row->filled, 1);
+    fb_html_cell(page->out, 100 * row->extra_flops, 3);
+    marks(page, row);
+    fb_text_puts(page->out, "</tr>\n");
+}
+
+static void bytes(const fb_page *page, int task)
+{
+    fb_page_table_open(page, "bytes", task);
+    fb_html(
+        page->out,
+        "<caption>%s: keys and values, mean per cell; extra operations as share of "
+        "the context pass</caption><thead><tr><th scope=\"col\">rule</th>"
+        "<th scope=\"col\">kept</th><th scope=\"col\">bytes kept</th>"
+        "<th scope=\"col\">budget</th><th scope=\"col\">full cache</th>"
+        "<th scope=\"col\">filled, %%</th><th scope=\"col\">extra operations, %%</th>"
+        "<th scope=\"col\" class=\"l\">cells marked</th></tr></thead>\n",
+        page->results->tasks[task].name);
+    for (int b = 0; b < page->results->n_budgets; b++) {
+        const fb_table *table = fb_analysis_table(page->analysis, task, b);
+
+        if (table == NULL) continue;
+        fb_text_puts(page->out, "<tbody>\n");
+        for (int i = 0; i < table->n_rows; i++)
+            if (!fb_page_is_full(page, table->rows[i].rule))
+                bytes_row(page, table, &table->rows[i]);
+        fb_text_puts(page->out, "</tbody>\n");
+    }
+    fb_page_table_close(page, "bytes", task);
+}
+
+static void folded(const fb_page *page, const char *title, const char *text)
+{
+    if (text == NULL || *text == '\0') return;
+    fb_html(page->out, "<details><summary>%s</summary><pre>%s</pre></details>\n", title,
+            text);
+}
+
+static void notes(const fb_page *page)
+{
+    const fb_results *results = page->results;
+
+    if (results->n_notes == 0) return;
+    fb_html(page->out,
+            "<details open><summary>Warnings and failures: %d</summary><ul>\n",
+            results->n_notes);
+    for (int i = 0; i < results->n_notes; i++)
+        fb_html(page->out, "<li>%s</li>\n", results->notes[i]);
+    fb_text_puts(page->out, "</ul></details>\n");
+}
+
+static void model(const fb_page *page)
+{
+    const fb_store_model *m = &page->results->model;
+
+    fb_html(page->out,
+            "<p class=\"cap\">Model %s: %s, %d layers, %d heads, %d kv heads "
+            "of %d, SHA-256 <span class=\"sig\">%s</span>. Program %s, %s.</p>\n",
+            m->name, m->architecture, (int)m->layers, (int)m->heads, (int)m->kv_heads,
+            (int)m->head_dim, m->sha256, page->results->program,
+            page->results->created);
+}
+
+static void links(const fb_page *page)
+{
+    static const struct {
+        const char *table, *words;
+    } all[] = {{"means", "means"},
+               {"differences", "differences"},
+               {"samples", "samples"},
+               {"bytes", "bytes"}};
+
+    fb_text_puts(page->out, "<p class=\"cap noprint\">Tables:");
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        fb_html(page->out, "%s %s", i == 0 ? "" : " \xC2\xB7", all[i].words);
+        for (int t = 0; t < page->results->n_tasks; t++)
+            fb_html(page->out, "%s <a href=\"#e%d-t-%s-%d\">%s</a>", t == 0 ? "" : ",",
+                    page->number, all[i].table, t, page->results->tasks[t].name);
+    }
+    fb_text_puts(page->out, "</p>\n");
+}
+
+void fb_page_everything(fb_page *page)
+{
+    const fb_results *results = page->results;
+
+    fb_page_open(page, "all", "Everything");
+    rules(page);
+    notes(page);
+    fb_text_puts(page->out, "<details><summary>Bytes and operations</summary>\n");
+    for (int t = 0; t < results->n_tasks; t++)
+        bytes(page, t);
+    fb_text_puts(page->out, "</details>\n");
+    folded(page, "Settings, every default written out", results->spec);
+    folded(page, "Machine", results->host);
+    folded(page, "Certificate", results->certificate);
+    model(page);
+    links(page);
+    fb_html(page->out,
+            "<p class=\"sig\">%s<br>digest of all cells %s<br>settings %s</p>\n",
+            page->analysis->signature, results->digest, results->spec_sha256);
+    fb_page_close(page);
+}

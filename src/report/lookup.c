@@ -1,0 +1,103 @@
+/* lookup.c - questions that several parts of the page ask the analysis.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "report/page.h"
+
+#include <math.h>
+#include <string.h>
+
+const fb_row *fb_table_baseline(const fb_table *table)
+{
+    const int i = table->baseline;
+
+    return i >= 0 && i < table->n_rows ? &table->rows[i] : NULL;
+}
+
+bool fb_page_is_full(const fb_page *page, int rule)
+{
+    const fb_result_rule *r = &page->results->rules[rule];
+
+    return r->expression != NULL && strcmp(r->expression, "full") == 0;
+}
+
+bool fb_page_is_compared(const fb_page *page, int rule)
+{
+    return page->results->rules[rule].deployable && !fb_page_is_full(page, rule);
+}
+
+const fb_row *fb_page_best(const fb_page *page, const fb_table *table)
+{
+    for (int i = 0; i < table->n_rows; i++) {
+        const fb_row *row = &table->rows[i];
+
+        if (fb_page_is_compared(page, row->rule) &&
+            row->verdict != FB_VERDICT_reference)
+            return row;
+    }
+    return fb_table_baseline(table);
+}
+
+double fb_table_share(const fb_page *page, const fb_table *table)
+{
+    const fb_store_budget *budget = &page->results->budgets[table->budget];
+    double ratio, sum = 0;
+    int n = 0;
+
+    if (budget->kind != NULL && strcmp(budget->kind, "ratio") == 0 &&
+        budget->value != NULL && fb_parse_real(budget->value, &ratio) && ratio > 0)
+        return 100 * fmin(ratio, 1);
+    for (int i = 0; i < table->n_rows; i++) {
+        const fb_row *row = &table->rows[i];
+
+        if (fb_page_is_full(page, row->rule)) continue;
+        if (!(row->full_bytes > 0) || !(row->budget_bytes > 0)) continue;
+        sum += fmin(row->budget_bytes / row->full_bytes, 1);
+        n++;
+    }
+    return n == 0 ? (double)NAN : 100 * sum / n;
+}
+
+/* The next row at or after `i` of a rule that both tables compare, or NULL. */
+static const fb_row *next_common(const fb_page *page, const fb_table *table,
+                                 const fb_table *other, int *i)
+{
+    while (*i < table->n_rows) {
+        const fb_row *row = &table->rows[(*i)++];
+
+        if (fb_page_is_compared(page, row->rule) && fb_analysis_row(other, row->rule))
+            return row;
+    }
+    return NULL;
+}
+
+static bool orders_differ(const fb_page *page, const fb_table *a, const fb_table *b)
+{
+    int i = 0, j = 0;
+
+    for (;;) {
+        const fb_row *x = next_common(page, a, b, &i);
+        const fb_row *y = next_common(page, b, a, &j);
+
+        if (x == NULL || y == NULL) return false;
+        if (x->rule != y->rule) return true;
+    }
+}
+
+bool fb_page_order_differs(const fb_page *page)
+{
+    const fb_results *results = page->results;
+
+    for (int b = 0; b < results->n_budgets; b++) {
+        const fb_table *first = NULL;
+
+        for (int t = 0; t < results->n_tasks; t++) {
+            const fb_table *table = fb_analysis_table(page->analysis, t, b);
+
+            if (table == NULL) continue;
+            if (first != NULL && orders_differ(page, first, table)) return true;
+            if (first == NULL) first = table;
+        }
+    }
+    return false;
+}

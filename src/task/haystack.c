@@ -1,0 +1,509 @@
+/* haystack.c - running text with secrets hidden in it, fitted to a number of tokens.
+ *
+ * The library's running texts, white space squeezed, are one ring. A document begins at
+ * a random sentence of it, so that documents are independent (with one common beginning
+ * they would be one haystack asked many times). The text ends at the last whole word
+ * with which the context is not longer than asked; then the real next words follow. A
+ * needle stands before the sentence that begins nearest to its depth.
+ *
+ * Depths are stratified: n documents have the depths (s + 1/2) / n, each once. Document
+ * i takes s = i * step mod n, step being near the golden section of n, so that the
+ * first few documents are spread over the depths too.
+ *
+ * A context that is to be read by two tasks must be the same bytes in both: everything
+ * follows from the seed, the document's number and the options; `after` does
+ * not enter the context.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/check.h"
+#include "base/memory.h"
+#include "base/text.h"
+
+#include <flexbudget/task.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LEAST_TEXT = 16, MOST_WORD = 64 }; /* tokens in the shortest context; bytes */
+enum { STREAM_START = 1, STREAM_SECRETS = 2 };
+
+struct fb_haystack {
+    const fb_task_env *env;
+    fb_haystack_options options;
+    char *ring;    /* [2 * n_ring + 1] the library's text, twice; NULL: not yet made */
+    size_t n_ring; /* bytes */
+    fb_text context, after, scratch;
+    fb_needle needles[FB_MAX_NEEDLES];
+    fb_hay hay;
+};
+
+/* --- the ring -----------------------------------------------------------------------
+ */
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+/* Appends `text` with single spaces for white space and one at the end. */
+static size_t squeeze(char *out, const char *text)
+{
+    size_t n = 0;
+
+    for (; *text != 0; text++)
+        if (!is_space(*text))
+            out[n++] = *text;
+        else if (n > 0 && out[n - 1] != ' ')
+            out[n++] = ' ';
+    if (n > 0 && out[n - 1] != ' ') out[n++] = ' ';
+    return n;
+}
+
+static fb_status make_ring(fb_haystack *h)
+{
+    size_t most = 0;
+
+    for (int i = 0; i < fb_library_count(); i++)
+        if (fb_library_at(i)->is_haystack) most += strlen(fb_library_at(i)->text) + 1;
+    h->ring = fb_alloc(FB_ACCOUNT_other, 2 * most + 1);
+    if (h->ring == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a haystack");
+    for (int i = 0; i < fb_library_count(); i++)
+        if (fb_library_at(i)->is_haystack)
+            h->n_ring += squeeze(h->ring + h->n_ring, fb_library_at(i)->text);
+    memcpy(h->ring + h->n_ring, h->ring, h->n_ring);
+    h->ring[2 * h->n_ring] = 0;
+    return FB_OK;
+}
+
+/* --- sentences ----------------------------------------------------------------------
+ */
+
+/* True if the stop at `stop` ends an abbreviation of a title or a single letter. */
+static bool is_abbreviation(const char *text, size_t stop)
+{
+    static const char *const titles[] = {"Mr", "Mrs", "Dr", "St", "Messrs", "Capt"};
+    size_t n = 0;
+
+    while (n < stop && n < 8 && !is_space(text[stop - n - 1]))
+        n++;
+    if (n == 1) return true;
+    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
+        if (strlen(titles[i]) == n && memcmp(text + stop - n, titles[i], n) == 0)
+            return true;
+    return false;
+}
+
+/* A sentence begins after a stop, closing marks and a space, with a capital letter, a
+ * number or an opening mark. */
+static bool begins_sentence(const char *text, size_t i)
+{
+    size_t k = i;
+
+    if (i < 2 || text[i - 1] != ' ') return i == 0;
+    if (!(text[i] >= 'A' && text[i] <= 'Z') && !(text[i] >= '0' && text[i] <= '9') &&
+        strchr("\"'(_", text[i]) == NULL)
+        return false;
+    k--;
+    while (k > 1 && strchr("\"')]_", text[k - 1]) != NULL)
+        k--;
+    if (strchr(".!?", text[k - 1]) == NULL) return false;
+    return text[k - 1] != '.' || !is_abbreviation(text, k - 1);
+}
+
+/* The beginning of a sentence of `body` before `end` that is nearest to `target`. */
+static size_t nearest_sentence(const char *body, size_t target, size_t end)
+{
+    size_t before = target < end ? target : end - 1, behind = before + 1;
+
+    while (before > 0 && !begins_sentence(body, before))
+        before--;
+    while (behind < end && !begins_sentence(body, behind))
+        behind++;
+    if (behind < end && behind - target < target - before) return behind;
+    return before;
+}
+
+/* --- the secrets --------------------------------------------------------------------
+ */
+
+static uint64_t stream_of(int purpose, int64_t document)
+{
+    return (uint64_t)purpose << 48 | (uint64_t)document;
+}
+
+static void draw_pair(fb_random *random, char *out, size_t n)
+{
+    char adjective[32], noun[32];
+
+    fb_library_word(fb_library_find("adjectives")->text, random, adjective,
+                    sizeof adjective);
+    fb_library_word(fb_library_find("nouns")->text, random, noun, sizeof noun);
+    (void)snprintf(out, n, "%s-%s", adjective, noun);
+}
+
+/* A UUID of version 4: 122 random bits. */
+static void draw_uuid(fb_random *random, char *out, size_t n)
+{
+    const uint64_t all = UINT64_C(1) << 48;
+    const uint64_t a = fb_random_below(random, all), b = fb_random_below(random, all);
+    const uint64_t c = fb_random_below(random, all);
+
+    (void)snprintf(
+        out, n, "%08llx-%04llx-4%03llx-%04llx-%012llx", (unsigned long long)(a >> 16),
+        (unsigned long long)(a & 0xFFFF), (unsigned long long)(b & 0xFFF),
+        (unsigned long long)(0x8000 | (b >> 12 & 0x3FFF)), (unsigned long long)c);
+}
+
+static void draw_value(fb_random *random, fb_secret secret, fb_needle *needle)
+{
+    static const char *const kinds[] = {"number", "word", "code"};
+
+    (void)snprintf(needle->kind, sizeof needle->kind, "%s", kinds[secret]);
+    switch (secret) {
+    case FB_SECRET_NUMBER:
+        (void)snprintf(
+            needle->value, sizeof needle->value, "%llu",
+            (unsigned long long)(1000000 + fb_random_below(random, 9000000)));
+        break;
+    case FB_SECRET_WORD:
+        draw_pair(random, needle->value, sizeof needle->value);
+        break;
+    case FB_SECRET_UUID:
+        draw_uuid(random, needle->value, sizeof needle->value);
+        break;
+    }
+}
+
+static bool has_key(const fb_needle *needles, int n, const char *key)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(needles[i].key, key) == 0 || strcmp(needles[i].value, key) == 0)
+            return true;
+    return false;
+}
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    return b == 0 ? a : common_divisor(b, a % b);
+}
+
+/* The depth of the first needle of document `i`. */
+static double depth_of(const fb_haystack_options *options, int64_t i)
+{
+    const int64_t n = options->documents;
+    int64_t step = n * 618 / 1000;
+
+    if (options->depths == 1) return 0.5;
+    if (options->depths > 1)
+        return (double)(i % options->depths) / (double)(options->depths - 1);
+    while (step < 1 || common_divisor(step, n) != 1)
+        step++;
+    return ((double)(i % n * step % n) + 0.5) / (double)n;
+}
+
+/* Further needles are spread evenly from the first one on, round the end. */
+static void draw_needles(fb_haystack *h, int64_t i)
+{
+    const int n = (int)h->options.keys;
+    const double first = n == 0 ? 0 : depth_of(&h->options, i);
+    fb_random random;
+
+    fb_random_seed(&random, h->env->seed, stream_of(STREAM_SECRETS, i));
+    for (int k = 0; k < n; k++) {
+        fb_needle *needle = &h->needles[k];
+
+        do
+            draw_pair(&random, needle->key, sizeof needle->key);
+        while (has_key(h->needles, k, needle->key));
+        draw_value(&random, h->options.secret, needle);
+        needle->depth = k == 0 ? first : fmod(first + (double)k / n, 1);
+    }
+}
+
+/* --- the context --------------------------------------------------------------------
+ */
+
+static void add_intro(fb_haystack *h)
+{
+    if (h->options.keys == 0) return;
+    fb_text_printf(&h->context,
+                   "Some secret %ss are hidden in the text below. Remember them, you "
+                   "will be asked about them later.\n\n",
+                   h->needles[0].kind);
+}
+
+static void add_needle(fb_haystack *h, fb_needle *needle)
+{
+    needle->span.begin = h->context.n;
+    fb_text_printf(&h->context, "The secret %s for %s is %s.", needle->kind,
+                   needle->key, needle->value);
+    needle->span.end = h->context.n;
+}
+
+/* Where needle `k` goes in a body of `end` bytes: behind it only at depth 1. */
+static size_t place_of(const fb_haystack *h, const char *body, size_t end, int k)
+{
+    const double depth = h->needles[k].depth;
+
+    if (depth >= 1) return end;
+    return nearest_sentence(body, (size_t)(depth * (double)end), end);
+}
+
+/* The context with `end` bytes of running text: its tokens, template included. */
+static fb_status build(fb_haystack *h, const char *body, size_t end, int64_t *tokens)
+{
+    const int n = (int)h->options.keys;
+    size_t place[FB_MAX_NEEDLES], done = 0;
+    bool is_in[FB_MAX_NEEDLES] = {false};
+
+    fb_text_clear(&h->context);
+    add_intro(h);
+    for (int k = 0; k < n; k++)
+        place[k] = place_of(h, body, end, k);
+    for (int round = 0; round < n; round++) {
+        int next = -1;
+
+        for (int k = 0; k < n; k++)
+            if (!is_in[k] && (next < 0 || place[k] < place[next])) next = k;
+        is_in[next] = true;
+        fb_text_add(&h->context, body + done, place[next] - done);
+        done = place[next];
+        if (done == end) fb_text_puts(&h->context, " ");
+        add_needle(h, &h->needles[next]);
+        if (done < end) fb_text_puts(&h->context, " ");
+    }
+    fb_text_add(&h->context, body + done, end - done);
+    FB_TRY(fb_text_status(&h->context));
+    FB_TRY(h->env->count(h->env->self, fb_text_string(&h->context), tokens));
+    *tokens += h->env->template_tokens;
+    return FB_OK;
+}
+
+/* Tokens of template, introduction and needles. */
+static fb_status count_frame(fb_haystack *h, int64_t *out)
+{
+    fb_text_clear(&h->context);
+    add_intro(h);
+    for (int k = 0; k < (int)h->options.keys; k++) {
+        add_needle(h, &h->needles[k]);
+        fb_text_puts(&h->context, " ");
+    }
+    FB_TRY(fb_text_status(&h->context));
+    FB_TRY(h->env->count(h->env->self, fb_text_string(&h->context), out));
+    *out += h->env->template_tokens;
+    return FB_OK;
+}
+
+/* --- fitting ------------------------------------------------------------------------ */
+
+/* Running text to be cut, and whether a cut took all of it. */
+struct body {
+    const char *text;
+    size_t n;
+    bool is_used_up;
+};
+
+/* Back to white space if there is some near, else to the beginning of a character. */
+static size_t back_to_word(const char *text, size_t end)
+{
+    size_t word = end, character = end;
+
+    while (word > 0 && end - word < MOST_WORD && !is_space(text[word]))
+        word--;
+    if (word > 0 && is_space(text[word])) return word;
+    while (character > 0 && ((unsigned char)text[character] & 0xC0) == 0x80)
+        character--;
+    return end < MOST_WORD ? 0 : character;
+}
+
+/* Bytes of whole words that `tokens` tokens have room for. */
+static fb_status cut_words(fb_haystack *h, struct body *body, int64_t tokens,
+                           size_t *end_out)
+{
+    size_t n = (size_t)tokens * 8 + 64, end = 0;
+
+    for (;; n *= 2) {
+        if (n > body->n) n = body->n;
+        fb_text_clear(&h->scratch);
+        fb_text_add(&h->scratch, body->text, n);
+        FB_TRY(fb_text_status(&h->scratch));
+        FB_TRY(h->env->cut(h->env->self, fb_text_string(&h->scratch), tokens, &end));
+        FB_ASSERT(end <= n);
+        if (end < n || n == body->n) break;
+    }
+    body->is_used_up = end == body->n;
+    *end_out = body->is_used_up ? end : back_to_word(body->text, end);
+    return FB_OK;
+}
+
+/* The end of the next word, or 0 if there is none near. */
+static size_t next_word(const struct body *body, size_t end)
+{
+    size_t next = end + 1;
+
+    while (next < body->n && next - end < MOST_WORD && !is_space(body->text[next]))
+        next++;
+    return next < body->n && is_space(body->text[next]) ? next : 0;
+}
+
+/* The longest text of whole words with which the context has at most `length` tokens:
+ * a guess from the frame, corrected by what is counted, then word by word. */
+static fb_status fit(fb_haystack *h, struct body *body, int64_t frame, size_t *end_out)
+{
+    const int64_t length = h->options.length;
+    int64_t room = length - frame, tokens = length + 1;
+    size_t end = 0, more;
+
+    while (tokens > length) {
+        if (room < 1)
+            return fb_fail(FB_USAGE, "length=%lld is too short for any text",
+                           (long long)length);
+        FB_TRY(cut_words(h, body, room, &end));
+        FB_TRY(build(h, body->text, end, &tokens));
+        room -= tokens - length;
+    }
+    while (tokens <= length && (more = next_word(body, end)) != 0) {
+        FB_TRY(build(h, body->text, more, &tokens));
+        if (tokens <= length) end = more;
+    }
+    *end_out = end;
+    return build(h, body->text, end, &tokens);
+}
+
+/* The words behind the context, more than options.after tokens; sets body->is_used_up
+ * if there are not so many. */
+static fb_status read_after(fb_haystack *h, struct body *body)
+{
+    int64_t tokens = 0, room = h->options.after + 1;
+    size_t end = 0;
+
+    fb_text_clear(&h->after);
+    body->is_used_up = false;
+    while (h->options.after > 0 && tokens <= h->options.after && !body->is_used_up) {
+        room += 2;
+        FB_TRY(cut_words(h, body, room, &end));
+        fb_text_clear(&h->after);
+        fb_text_add(&h->after, body->text, end);
+        FB_TRY(fb_text_status(&h->after));
+        FB_TRY(h->env->count(h->env->self, fb_text_string(&h->after), &tokens));
+    }
+    body->is_used_up = tokens < h->options.after + (h->options.after > 0);
+    return FB_OK;
+}
+
+/* Context and what follows from the beginning of `body`; *out stays NULL if the text
+ * does not suffice. */
+static fb_status read_body(fb_haystack *h, struct body body, const fb_hay **out)
+{
+    int64_t frame = 0;
+    size_t end = 0;
+
+    *out = NULL;
+    FB_TRY(count_frame(h, &frame));
+    FB_TRY(fit(h, &body, frame, &end));
+    if (body.is_used_up) return FB_OK;
+    body.text += end;
+    body.n -= end;
+    FB_TRY(read_after(h, &body));
+    if (body.is_used_up) return FB_OK;
+    h->hay = (fb_hay){
+        .context = fb_text_string(&h->context),
+        .after = fb_text_string(&h->after),
+        .n_used = end + h->after.n,
+        .needles = h->needles,
+        .n_needles = (int)h->options.keys,
+    };
+    *out = &h->hay;
+    return FB_OK;
+}
+
+/* --- the front doors ----------------------------------------------------------------
+ */
+
+/* The smallest length at which every document has its needles and some text. */
+static fb_status check_length(fb_haystack *h)
+{
+    int64_t smallest = 0, frame = 0;
+
+    for (int64_t i = 0; i < h->options.documents; i++) {
+        draw_needles(h, i);
+        FB_TRY(count_frame(h, &frame));
+        if (frame + LEAST_TEXT > smallest) smallest = frame + LEAST_TEXT;
+        if (h->options.keys == 0) break; /* all alike */
+    }
+    if (h->options.length >= smallest) return FB_OK;
+    return fb_fail(FB_USAGE,
+                   "length=%lld is too short for the template, %lld needles and %d "
+                   "tokens of text; the smallest that fits is %lld",
+                   (long long)h->options.length, (long long)h->options.keys, LEAST_TEXT,
+                   (long long)smallest);
+}
+
+fb_status fb_haystack_open(fb_haystack **out, const fb_task_env *env,
+                           const fb_haystack_options *options)
+{
+    fb_haystack *h = fb_zalloc(FB_ACCOUNT_other, sizeof *h);
+    fb_status status;
+
+    *out = NULL;
+    if (h == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a haystack");
+    FB_ASSERT(options->keys <= FB_MAX_NEEDLES && options->documents > 0);
+    h->env = env;
+    h->options = *options;
+    fb_text_init(&h->context, 0);
+    fb_text_init(&h->after, 0);
+    fb_text_init(&h->scratch, 0);
+    status = check_length(h);
+    if (status != FB_OK) {
+        fb_haystack_close(h);
+        return status;
+    }
+    *out = h;
+    return FB_OK;
+}
+
+void fb_haystack_close(fb_haystack *haystack)
+{
+    if (haystack == NULL) return;
+    fb_text_clear(&haystack->context);
+    fb_text_clear(&haystack->after);
+    fb_text_clear(&haystack->scratch);
+    fb_free(haystack->ring);
+    fb_free(haystack);
+}
+
+/* A random sentence of the ring. */
+static const char *draw_start(fb_haystack *h, int64_t i)
+{
+    fb_random random;
+    size_t at;
+
+    fb_random_seed(&random, h->env->seed, stream_of(STREAM_START, i));
+    at = (size_t)fb_random_below(&random, h->n_ring);
+    while (at < h->n_ring && !begins_sentence(h->ring, at))
+        at++;
+    return h->ring + at % h->n_ring;
+}
+
+fb_status fb_haystack_document(fb_haystack *haystack, int64_t i, const fb_hay **out)
+{
+    fb_haystack *h = haystack;
+
+    *out = NULL;
+    if (h->ring == NULL) FB_TRY(make_ring(h));
+    draw_needles(h, i);
+    FB_TRY(read_body(h, (struct body){draw_start(h, i), h->n_ring, false}, out));
+    if (*out != NULL) return FB_OK;
+    return fb_fail(FB_USAGE,
+                   "length=%lld is too long; the library has %zu bytes of "
+                   "running text",
+                   (long long)h->options.length, h->n_ring);
+}
+
+fb_status fb_haystack_read(fb_haystack *haystack, const char *text, size_t n,
+                           const fb_hay **out)
+{
+    FB_ASSERT(haystack->options.keys == 0);
+    return read_body(haystack, (struct body){text, n, false}, out);
+}

@@ -1,0 +1,317 @@
+/* make.c - lets a task make its documents and checks each one.
+ *
+ * The task gets an environment of ours: texts come from the library or from files that
+ * live until the task returns, and a document passes the checks below before the
+ * caller sees it. Front doors check, insides trust: nothing behind here asks again.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/file.h"
+#include "base/memory.h"
+#include "task/task.h"
+
+#include <string.h>
+#include <utf8proc.h>
+
+enum { MOST_FILES = 16 };
+static const size_t MOST_FILE_BYTES = (size_t)1 << 30;
+
+/* Hashes of keys that were used: open addressing, never more than half full. */
+struct keys {
+    uint64_t *hash; /* [capacity] 0: free */
+    size_t n, capacity;
+};
+
+struct making {
+    const fb_task_env *outer;
+    const fb_bound_task *task;
+    char *file[MOST_FILES];
+    int n_files;
+    struct keys document_keys, probe_keys;
+    int64_t n_documents, n_rejected;
+};
+
+/* --- unique keys --------------------------------------------------------------------
+ */
+
+/* FNV-1a, 64 bits: among a million keys two agree by chance in 1 of 40 million runs. */
+static uint64_t hash_of(const char *key)
+{
+    uint64_t hash = 0xCBF29CE484222325u;
+
+    for (; *key != 0; key++)
+        hash = (hash ^ (unsigned char)*key) * 0x100000001B3u;
+    return hash == 0 ? 1 : hash;
+}
+
+/* The slot of `hash`, or the free one where it belongs. */
+static uint64_t *slot_of(const struct keys *keys, uint64_t hash)
+{
+    size_t i = (size_t)hash & (keys->capacity - 1);
+
+    while (keys->hash[i] != 0 && keys->hash[i] != hash)
+        i = (i + 1) & (keys->capacity - 1);
+    return &keys->hash[i];
+}
+
+static fb_status grow(struct keys *keys)
+{
+    struct keys larger = {NULL, keys->n, keys->capacity == 0 ? 64 : 2 * keys->capacity};
+
+    larger.hash =
+        fb_zalloc(FB_ACCOUNT_other, fb_size_mul(larger.capacity, sizeof *larger.hash));
+    if (larger.hash == NULL) return fb_fail(FB_NO_MEMORY, "no memory for keys");
+    for (size_t i = 0; i < keys->capacity; i++)
+        if (keys->hash[i] != 0) *slot_of(&larger, keys->hash[i]) = keys->hash[i];
+    fb_free(keys->hash);
+    *keys = larger;
+    return FB_OK;
+}
+
+static fb_status use_key(struct keys *keys, const char *what, const char *key)
+{
+    const uint64_t hash = hash_of(key);
+    uint64_t *slot;
+
+    if (2 * (keys->n + 1) > keys->capacity) FB_TRY(grow(keys));
+    slot = slot_of(keys, hash);
+    if (*slot != 0)
+        return fb_fail(FB_FORMAT,
+                       "the key '%.80s' of a %s was used before; keys are "
+                       "unique",
+                       key, what);
+    *slot = hash;
+    keys->n++;
+    return FB_OK;
+}
+
+static bool is_used(const struct keys *keys, const char *key)
+{
+    return keys->n > 0 && *slot_of(keys, hash_of(key)) != 0;
+}
+
+/* --- checks -------------------------------------------------------------------------
+ */
+
+static fb_status check_text(const char *what, const char *text)
+{
+    const uint8_t *at = (const uint8_t *)text;
+    size_t left = text == NULL ? 0 : strlen(text);
+
+    while (left > 0) {
+        utf8proc_int32_t point;
+        const utf8proc_ssize_t n = utf8proc_iterate(at, (utf8proc_ssize_t)left, &point);
+
+        if (n <= 0)
+            return fb_fail(FB_FORMAT, "the %s is not UTF-8 at byte %zu", what,
+                           (size_t)(at - (const uint8_t *)text));
+        at += n;
+        left -= (size_t)n;
+    }
+    return FB_OK;
+}
+
+static fb_status check_key(const char *what, const char *key)
+{
+    if (key == NULL || key[0] == 0)
+        return fb_fail(FB_FORMAT, "the key of a %s is empty", what);
+    return check_text(what, key);
+}
+
+static fb_status check_strings(const char *what, const char *const *strings, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (strings[i] == NULL || strings[i][0] == 0)
+            return fb_fail(FB_FORMAT, "%s %d is empty", what, i + 1);
+        FB_TRY(check_text(what, strings[i]));
+    }
+    return FB_OK;
+}
+
+static fb_status check_evidence(const fb_probe *probe, size_t n_context)
+{
+    if (probe->n_evidence > FB_MAX_EVIDENCE)
+        return fb_fail(FB_FORMAT, "%d spans of evidence; at most %d", probe->n_evidence,
+                       FB_MAX_EVIDENCE);
+    for (int i = 0; i < probe->n_evidence; i++) {
+        const fb_byte_span *span = &probe->evidence[i];
+
+        if (span->begin >= span->end || span->end > n_context)
+            return fb_fail(FB_FORMAT,
+                           "evidence %zu to %zu lies outside the context of "
+                           "%zu bytes",
+                           span->begin, span->end, n_context);
+    }
+    return FB_OK;
+}
+
+static fb_status check_metric(const fb_probe *probe, const fb_metric *of_task)
+{
+    const fb_metric *metric =
+        probe->metric == NULL ? of_task : fb_metric_find(probe->metric);
+
+    if (metric == NULL)
+        return fb_fail(FB_FORMAT, "unknown metric '%.80s'", probe->metric);
+    if (metric->kind == FB_METRIC_RECORD)
+        return fb_fail(FB_FORMAT, "no metric is given");
+    if (strcmp(metric->unit, of_task->unit) != 0)
+        return fb_fail(FB_FORMAT,
+                       "the metric '%s' is a %s, the task's metric '%s' a %s; one "
+                       "table has one unit",
+                       metric->name, metric->unit, of_task->name, of_task->unit);
+    if (strcmp(metric->name, "class") == 0 && probe->n_classes == 0)
+        return fb_fail(FB_FORMAT, "the metric 'class' needs the names of all classes");
+    return FB_OK;
+}
+
+static fb_status check_probe(const fb_probe *probe, const fb_metric *of_task,
+                             size_t n_context)
+{
+    FB_TRY(check_key("probe", probe->key));
+    FB_TRY(check_text("question", probe->question));
+    FB_TRY(check_text("answer prefix", probe->answer_prefix));
+    if (probe->n_references < 1) return fb_fail(FB_FORMAT, "there is no answer");
+    if (probe->max_tokens < 1) return fb_fail(FB_FORMAT, "an answer of 0 tokens");
+    FB_TRY(check_strings("answer", probe->references, probe->n_references));
+    FB_TRY(check_strings("stop string", probe->stop, probe->n_stop));
+    FB_TRY(check_strings("class name", probe->classes, probe->n_classes));
+    FB_TRY(check_evidence(probe, n_context));
+    if (!(probe->depth == -1 || (probe->depth >= 0 && probe->depth <= 1)))
+        return fb_fail(FB_FORMAT, "a depth of %g; 0 to 1, or -1", probe->depth);
+    return check_metric(probe, of_task);
+}
+
+static fb_status check(struct making *making, const fb_document *document)
+{
+    const fb_metric *metric = fb_bound_task_metric(making->task);
+    const char *context = document->context;
+
+    FB_TRY(check_key("document", document->key));
+    FB_TRY(check_text("group", document->group));
+    FB_TRY(check_text("context", context));
+    if (context == NULL) return fb_fail(FB_FORMAT, "there is no context");
+    if (context[0] == 0 && making->outer->template_tokens == 0)
+        return fb_fail(FB_FORMAT, "the context is empty, and this model has neither a "
+                                  "BOS nor a template to stand for it");
+    if (document->n_probes < 1) return fb_fail(FB_FORMAT, "there is no question");
+    for (int i = 0; i < document->n_probes; i++) {
+        FB_TRY(check_probe(&document->probes[i], metric, strlen(context)));
+        if (is_used(&making->probe_keys, document->probes[i].key))
+            return use_key(&making->probe_keys, "probe", document->probes[i].key);
+    }
+    FB_TRY(use_key(&making->document_keys, "document", document->key));
+    for (int i = 0; i < document->n_probes; i++)
+        FB_TRY(use_key(&making->probe_keys, "probe", document->probes[i].key));
+    return FB_OK;
+}
+
+/* --- the environment of the task ----------------------------------------------------
+ */
+
+static fb_status count(void *self, const char *text, int64_t *out)
+{
+    const fb_task_env *outer = ((struct making *)self)->outer;
+
+    return outer->count(outer->self, text, out);
+}
+
+static fb_status cut(void *self, const char *text, int64_t tokens, size_t *bytes_out)
+{
+    const fb_task_env *outer = ((struct making *)self)->outer;
+
+    return outer->cut(outer->self, text, tokens, bytes_out);
+}
+
+static fb_status lend_text(void *self, const char *name, const char **out)
+{
+    const fb_library_text *known = fb_library_find(name);
+    struct making *making = self;
+    char **file = &making->file[making->n_files];
+    size_t n;
+
+    *out = NULL;
+    if (known != NULL) {
+        *out = known->text;
+        return FB_OK;
+    }
+    if (making->n_files == MOST_FILES)
+        return fb_fail(FB_DEFECT, "a task reads more than %d files", MOST_FILES);
+    FB_TRY(fb_context(fb_file_read(file, &n, name, MOST_FILE_BYTES), "'%.300s'", name));
+    making->n_files++;
+    if (strlen(*file) != n)
+        return fb_fail(FB_FORMAT, "'%.300s': byte %zu is zero; this is not a text",
+                       name, strlen(*file));
+    FB_TRY(fb_context(check_text("file", *file), "'%.300s'", name));
+    *out = *file;
+    return FB_OK;
+}
+
+static fb_status emit(void *self, const fb_document *document)
+{
+    struct making *making = self;
+    const fb_task_env *outer = making->outer;
+
+    FB_TRY(check(making, document));
+    FB_TRY(outer->emit(outer->self, document));
+    making->n_documents++;
+    if (outer->samples > 0 && making->n_documents == outer->samples)
+        return fb_fail(FB_STOPPED, "enough documents");
+    return FB_OK;
+}
+
+static fb_status reject(void *self, const char *sentence)
+{
+    struct making *making = self;
+
+    making->n_rejected++;
+    return making->outer->reject(making->outer->self, sentence);
+}
+
+static void skip(void *self, const char *sentence)
+{
+    struct making *making = self;
+
+    making->n_rejected++;
+    making->outer->skip(making->outer->self, sentence);
+}
+
+static fb_status judge(const struct making *making, fb_status status)
+{
+    const fb_task *task = fb_bound_task_get(making->task);
+    const bool is_enough =
+        making->outer->samples > 0 && making->n_documents >= making->outer->samples;
+
+    if (status == FB_STOPPED && is_enough) return FB_OK;
+    if (status == FB_OK && making->n_documents == 0)
+        status =
+            fb_fail(FB_FORMAT, "no document; %lld records were rejected or skipped",
+                    (long long)making->n_rejected);
+    if (status == FB_FORMAT && task->data == FB_DATA_NONE)
+        return fb_context(FB_DEFECT, "task '%s' broke a promise", task->name);
+    return fb_context(status, "task '%s'", task->name);
+}
+
+fb_status fb_task_make(const fb_bound_task *task, const fb_task_env *env)
+{
+    const fb_task *definition = fb_bound_task_get(task);
+    struct making making = {.outer = env, .task = task};
+    fb_task_env inner = *env;
+    fb_status status = fb_bound_task_check(task);
+
+    if (status != FB_OK) return status;
+    inner.self = &making;
+    inner.count = count;
+    inner.cut = cut;
+    inner.text = lend_text;
+    inner.emit = emit;
+    inner.reject = reject;
+    inner.skip = skip;
+    status =
+        definition->make(&inner, fb_bound_task_values(task), fb_bound_task_data(task));
+    status = judge(&making, status);
+    for (int i = 0; i < making.n_files; i++)
+        fb_free(making.file[i]);
+    fb_free(making.document_keys.hash);
+    fb_free(making.probe_keys.hash);
+    return status;
+}

@@ -1,0 +1,206 @@
+/* test_base_file.c - whole files in and out; a crash or a full disk leaves the old one.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/file.h"
+#include "base/memory.h"
+#include "tests/support/test.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+static char folder[TEST_PATH];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    test_folder(folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    test_folder_remove(folder);
+    return 0;
+}
+
+static int files_in_folder(void)
+{
+    DIR *open_folder = opendir(folder);
+    int n = 0;
+
+    assert_non_null(open_folder);
+    while (readdir(open_folder) != NULL)
+        n++;
+    closedir(open_folder);
+    return n - 2; /* without . and .. */
+}
+
+static void assert_holds(const char *path, const char *wanted)
+{
+    char *text;
+    size_t n;
+
+    assert_ok(fb_file_read(&text, &n, path, 1000));
+    assert_int_equal(n, strlen(wanted));
+    assert_string_equal(text, wanted);
+    fb_free(text);
+}
+
+static void a_file_is_mapped_and_read_whole(void **state)
+{
+    const char *path = test_path(folder, "x");
+    fb_map map;
+
+    (void)state;
+    test_write(path, "twelve bytes");
+    assert_ok(fb_map_open(&map, path));
+    assert_int_equal(map.n, 12);
+    assert_memory_equal(map.bytes, "twelve bytes", 12);
+    fb_map_close(&map);
+    fb_map_close(&map);
+    assert_holds(path, "twelve bytes");
+}
+
+static void what_is_not_a_file_is_refused(void **state)
+{
+    char *text;
+    size_t n;
+    fb_map map;
+
+    (void)state;
+    test_write(test_path(folder, "empty"), "");
+    assert_fails(fb_map_open(&map, test_path(folder, "none")), FB_NOT_FOUND,
+                 "cannot open");
+    assert_fails(fb_map_open(&map, test_path(folder, "empty")), FB_FORMAT, "empty");
+    assert_fails(fb_map_open(&map, folder), FB_FORMAT, "a folder");
+    assert_fails(fb_map_open(&map, "/dev/null"), FB_FORMAT, "not a regular file");
+    assert_null(map.bytes);
+    assert_fails(fb_file_read(&text, &n, test_path(folder, "none"), 10), FB_NOT_FOUND,
+                 "cannot open");
+    assert_fails(fb_file_read(&text, &n, folder, 10), FB_FORMAT, "a folder");
+    assert_null(text);
+    assert_holds(test_path(folder, "empty"), "");
+}
+
+static void a_file_is_read_up_to_its_largest_size(void **state)
+{
+    const char *path = test_path(folder, "x");
+    char *text;
+    size_t n;
+
+    (void)state;
+    test_write(path, "12345");
+    assert_ok(fb_file_read(&text, &n, path, 5));
+    fb_free(text);
+    assert_fails(fb_file_read(&text, &n, path, 4), FB_FORMAT, "larger than 4 bytes");
+    assert_null(text);
+    assert_fails(fb_file_read(&text, &n, "/dev/zero", 100000), FB_FORMAT,
+                 "larger than 100000 bytes");
+    assert_ok(
+        fb_file_read(&text, &n, "/proc/self/status", 100000)); /* size 0 in stat */
+    assert_true(n > 0);
+    fb_free(text);
+}
+
+static void writing_replaces_the_file_and_leaves_nothing_beside_it(void **state)
+{
+    const int before = files_in_folder();
+    struct stat info;
+    char path[2 * TEST_PATH];
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/new", folder);
+    assert_ok(fb_file_write(path, "first", 5));
+    assert_holds(path, "first");
+    assert_int_equal(chmod(path, 0640), 0);
+    assert_ok(fb_file_write(path, "second", 6));
+    assert_holds(path, "second");
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0640);
+    assert_ok(fb_file_write(path, NULL, 0));
+    assert_holds(path, "");
+    assert_int_equal(files_in_folder(), before + 1);
+}
+
+static void a_link_stays_a_link(void **state)
+{
+    char path[2 * TEST_PATH];
+    struct stat info;
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/link", folder);
+    test_write(test_path(folder, "target"), "old");
+    assert_int_equal(symlink("target", path), 0);
+    assert_ok(fb_file_write(path, "new", 3));
+    assert_int_equal(lstat(path, &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    assert_holds(test_path(folder, "target"), "new");
+}
+
+static void a_device_is_written_to_and_not_replaced(void **state)
+{
+    struct stat info;
+
+    (void)state;
+    assert_ok(fb_file_write("/dev/null", "x", 1));
+    assert_int_equal(stat("/dev/null", &info), 0);
+    assert_true(S_ISCHR(info.st_mode));
+    assert_fails(fb_file_write("/dev/full", "x", 1), FB_IO, "cannot write");
+}
+
+static void a_write_that_fails_leaves_the_old_file(void **state)
+{
+    static char many[100000];
+    struct rlimit old, small;
+    char path[2 * TEST_PATH];
+    int before;
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/kept", folder);
+    assert_ok(fb_file_write(path, "old", 3));
+    before = files_in_folder();
+    (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit is then an error */
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small = (struct rlimit){.rlim_cur = 50000, .rlim_max = old.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    assert_fails(fb_file_write(path, many, sizeof many), FB_IO, "cannot write");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_holds(path, "old");
+    assert_int_equal(files_in_folder(), before);
+    assert_fails(fb_file_write(test_path(folder, "none/x"), "x", 1), FB_IO,
+                 "cannot write");
+    assert_fails(fb_file_write(folder, "x", 1), FB_IO, "a folder");
+}
+
+static void a_lack_of_memory_is_said(void **state)
+{
+    char *text;
+    size_t n;
+
+    (void)state;
+    test_write(test_path(folder, "x"), "12345");
+    fb_memory_fail_at(1);
+    assert_fails(fb_file_read(&text, &n, test_path(folder, "x"), 10), FB_NO_MEMORY,
+                 "5 bytes");
+    assert_null(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_file_is_mapped_and_read_whole),
+        cmocka_unit_test(what_is_not_a_file_is_refused),
+        cmocka_unit_test(a_file_is_read_up_to_its_largest_size),
+        cmocka_unit_test(writing_replaces_the_file_and_leaves_nothing_beside_it),
+        cmocka_unit_test(a_link_stays_a_link),
+        cmocka_unit_test(a_device_is_written_to_and_not_replaced),
+        cmocka_unit_test(a_write_that_fails_leaves_the_old_file),
+        cmocka_unit_test(a_lack_of_memory_is_said),
+    };
+
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

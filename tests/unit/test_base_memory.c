@@ -1,0 +1,94 @@
+/* test_base_memory.c - every byte is counted, and an allocation can be made to fail.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/memory.h"
+#include "tests/support/test.h"
+
+static void bytes_are_counted_by_account(void **state)
+{
+    const size_t before = fb_memory_now(FB_ACCOUNT_kv);
+    void *a = fb_alloc(FB_ACCOUNT_kv, 1000), *b = fb_zalloc(FB_ACCOUNT_kv, 24);
+
+    (void)state;
+    assert_int_equal(fb_memory_now(FB_ACCOUNT_kv), before + 1024);
+    fb_free(a);
+    assert_int_equal(fb_memory_now(FB_ACCOUNT_kv), before + 24);
+    assert_true(fb_memory_peak(FB_ACCOUNT_kv) >= before + 1024);
+    fb_memory_reset_peaks();
+    assert_int_equal(fb_memory_peak(FB_ACCOUNT_kv), before + 24);
+    fb_free(b);
+    fb_free(NULL);
+    assert_int_equal(fb_memory_now(FB_ACCOUNT_kv), before);
+    assert_string_equal(fb_account_name(FB_ACCOUNT_kv), "kv");
+}
+
+static void blocks_are_aligned_and_zeroed_where_promised(void **state)
+{
+    (void)state;
+    for (size_t size = 0; size < 300; size += 7) {
+        unsigned char *block = fb_zalloc(FB_ACCOUNT_other, size);
+
+        assert_non_null(block);
+        assert_int_equal((uintptr_t)block % 64, 0);
+        for (size_t i = 0; i < size; i++)
+            assert_int_equal(block[i], 0);
+        fb_free(block);
+    }
+}
+
+static void a_block_that_grows_or_shrinks_keeps_its_contents(void **state)
+{
+    const size_t before = fb_memory_now(FB_ACCOUNT_scratch);
+    char *block = fb_realloc(FB_ACCOUNT_scratch, NULL, 4), *larger, *smaller;
+
+    (void)state;
+    memcpy(block, "abcd", 4);
+    larger = fb_realloc(FB_ACCOUNT_other, block, 1000); /* the account stays */
+    assert_memory_equal(larger, "abcd", 4);
+    assert_int_equal(fb_memory_now(FB_ACCOUNT_scratch), before + 1000);
+    smaller = fb_realloc(FB_ACCOUNT_scratch, larger, 2);
+    assert_memory_equal(smaller, "ab", 2);
+    fb_memory_fail_at(1);
+    assert_null(fb_realloc(FB_ACCOUNT_scratch, smaller, 1000));
+    assert_memory_equal(smaller, "ab", 2);
+    fb_free(smaller);
+    assert_int_equal(fb_memory_now(FB_ACCOUNT_scratch), before);
+}
+
+static void the_nth_allocation_fails_once(void **state)
+{
+    (void)state;
+    fb_memory_fail_at(3);
+    for (int i = 1; i <= 5; i++) {
+        void *block = fb_alloc(FB_ACCOUNT_other, 8);
+
+        assert_int_equal(block == NULL, i == 3);
+        fb_free(block);
+    }
+    fb_memory_fail_at(1);
+    assert_null(fb_strdup("text"));
+}
+
+static void impossible_sizes_give_null(void **state)
+{
+    (void)state;
+    assert_null(fb_alloc(FB_ACCOUNT_other, SIZE_MAX));
+    assert_null(fb_alloc(FB_ACCOUNT_other, SIZE_MAX - 100));
+    assert_int_equal(fb_size_mul(1 << 20, 1 << 20), (size_t)1 << 40);
+    assert_int_equal(fb_size_mul(SIZE_MAX / 2, 3), SIZE_MAX);
+    assert_int_equal(fb_size_mul(0, SIZE_MAX), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_are_counted_by_account),
+        cmocka_unit_test(blocks_are_aligned_and_zeroed_where_promised),
+        cmocka_unit_test(a_block_that_grows_or_shrinks_keeps_its_contents),
+        cmocka_unit_test(the_nth_allocation_fails_once),
+        cmocka_unit_test(impossible_sizes_give_null),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
