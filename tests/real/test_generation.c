@@ -11,32 +11,27 @@
  *   - so are all eight of the first step.
  *
  * Kept sets are handed over because they may differ in near ties (test_kept.c), and one
- * entry moves logits more than rounding does: by up to 0.07 for knorm at 0.75. Of adakv,
- * which keeps another number in every head, our own sets are used.
+ * entry moves logits more than rounding does: by up to 0.07 for knorm at 0.75.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "tests/support/npy.h"
 #include "tests/support/reference.h"
 
-#include "rule/bound.h"
-
-enum { LAYERS = 30, KV_HEADS = 3, N_TOP = 8, N_RATIOS = 2 };
+enum { LAYERS = 30, KV_HEADS = 3, N_TOP = 8, N_RATIOS = 2, MOST_TOKENS = 1500 };
 
 static const struct {
     const char *press, *rule;
-    bool is_given; /* the kept set of kvpress can be handed over */
 } pairs[] = {
-    {"none", "full", false},
-    {"knorm", "knorm", true},
-    {"snapkv", "snapkv", true},
-    {"tova", "tova", true},
-    {"streaming_llm", "streaming_llm:sink=4", true},
-    {"adakv_snapkv", "adakv(snapkv)", false},
+    {"none", "full"},
+    {"knorm", "knorm"},
+    {"snapkv", "snapkv"},
+    {"tova", "tova"},
+    {"streaming_llm", "streaming_llm:sink=4"},
+    {"adakv_snapkv", "adakv(snapkv)"},
 };
 
 enum { N_PAIRS = sizeof pairs / sizeof *pairs, N_CASES = 1 + N_RATIOS * (N_PAIRS - 1) };
-enum { N_RULES = N_PAIRS + N_CASES }; /* ours, then one per case with kvpress's sets */
 
 static rig the;
 
@@ -54,58 +49,9 @@ typedef struct subject {
     json_t *reference;
     id_list prompt, question;
     answer_case one[N_CASES];
-    fb_bound_rule *rule[N_RULES];
+    fb_bound_rule *rule[N_PAIRS];
     fb_reading *reading;
 } subject;
-
-/* --- kvpress's kept sets as a rule --------------------------------------------------- */
-
-static npy masks[N_CASES];        /* uint8 [ratios, layers, kv heads, bytes] */
-static int64_t mask_row[N_CASES]; /* of the case's ratio */
-
-/* 1 for an entry that kvpress kept, 0 for others. The rule's parameter is the case. */
-static fb_tensor given_score(fb_ops *ops, const fb_signals *see, const void *params)
-{
-    const int64_t which = *(const int64_t *)params, bytes = masks[which].shape[3];
-    const uint8_t *mask = masks[which].data;
-    static float score[KV_HEADS * 1500];
-
-    for (int64_t g = 0; g < KV_HEADS; g++)
-        for (int64_t j = 0; j < see->m; j++) {
-            const int64_t row = (mask_row[which] * LAYERS + see->layer) * KV_HEADS + g;
-
-            score[g * see->m + j] = (mask[row * bytes + j / 8] >> (j % 8)) & 1;
-        }
-    return fb_from_host(ops, FB_F32, 2, (int64_t[]){KV_HEADS, see->m}, score);
-}
-
-static const fb_rule given = {
-    FB_RULE_HEAD,
-    .name = "given",
-    .family = "test",
-    .runs = FB_RUNS_ONE_SHOT,
-    .params_bytes = sizeof(int64_t),
-    .params = (const fb_param[]){FB_PARAM_END},
-    .score = given_score,
-};
-
-static fb_bound_rule *bind_given(const subject *s, int c)
-{
-    static const double ratios[] = {0.25, 0.5, 0.75, 0.9}; /* of the masks */
-    const answer_case *one = &s->one[c];
-    fb_bound_rule *out;
-    char path[256];
-
-    snprintf(path, sizeof path, REFERENCE "kept/%s/%s.kept.npy", s->name,
-             pairs[one->pair].press);
-    npy_open(&masks[c], path, "|u1");
-    while (ratios[mask_row[c]] != one->ratio)
-        mask_row[c]++;
-    must(fb_bound_rule_new(&out, &given));
-    *(int64_t *)out->params = c;
-    must(fb_bound_rule_finish(out));
-    return out;
-}
 
 /* --- opening -------------------------------------------------------------------------- */
 
@@ -140,43 +86,37 @@ static void find_cases(subject *s)
 
 static void open_subject(subject *s, const char *name)
 {
-    fb_seeded_rule rules[N_RULES];
+    fb_seeded_rule rules[N_PAIRS];
 
     *s = (subject){.name = name,
                    .reference = golden_load(REFERENCE "generation.json"),
                    .prompt = reference_prompt(name)};
     s->question = reference_ids(golden_at(s->reference, "question_ids"));
-    memset(mask_row, 0, sizeof mask_row);
     find_cases(s);
-    for (int r = 0; r < N_RULES; r++) {
-        const int c = r - N_PAIRS;
-
-        if (c >= 0 && pairs[s->one[c].pair].is_given)
-            s->rule[r] = bind_given(s, c);
-        else
-            must(fb_rule_parse(&s->rule[r], pairs[c >= 0 ? s->one[c].pair : r].rule));
+    for (int r = 0; r < N_PAIRS; r++) {
+        must(fb_rule_parse(&s->rule[r], pairs[r].rule));
         rules[r] = (fb_seeded_rule){.rule = s->rule[r]};
     }
-    must(fb_read(&s->reading, the.engine, s->prompt.ids, s->prompt.n, rules, N_RULES,
+    must(fb_read(&s->reading, the.engine, s->prompt.ids, s->prompt.n, rules, N_PAIRS,
                  0));
 }
 
 static void close_subject(subject *s)
 {
     fb_reading_free(s->reading);
-    for (int r = 0; r < N_RULES; r++)
+    for (int r = 0; r < N_PAIRS; r++)
         fb_bound_rule_free(s->rule[r]);
-    for (int c = 0; c < N_CASES; c++) {
-        npy_close(&masks[c]);
+    for (int c = 0; c < N_CASES; c++)
         fb_free(s->one[c].tokens.ids);
-    }
     fb_free(s->prompt.ids);
     fb_free(s->question.ids);
     json_decref(s->reference);
 }
 
-/* The case's cache, chosen by rule number `r`. */
-static fb_variant *evict(const subject *s, int r, const answer_case *one)
+/* --- kept sets ------------------------------------------------------------------------ */
+
+/* The case's cache with the entries that we choose. */
+static fb_variant *evict(const subject *s, const answer_case *one)
 {
     const fb_protect protect = {.kind = FB_PROTECT_PUBLISHED};
     const int64_t percent = (int64_t)(100 - 100 * one->ratio + 0.5);
@@ -189,7 +129,47 @@ static fb_variant *evict(const subject *s, int r, const answer_case *one)
     if (one->pair == 0)
         must(fb_keep_all(&out, s->reading));
     else
-        must(fb_evict(&out, s->reading, r, &protect, 0, k));
+        must(fb_evict(&out, s->reading, one->pair, &protect, 0, k));
+    return out;
+}
+
+/* The set that kvpress kept at a ratio, from its mask [ratios, layers, kv heads, bytes]. */
+static void read_kept(fb_kept *out, const npy *masks, double ratio, int64_t n)
+{
+    static const double ratios[] = {0.25, 0.5, 0.75, 0.9};
+    const uint8_t *mask = masks->data;
+    uint8_t stays[MOST_TOKENS];
+    int64_t value = 0;
+
+    while (ratios[value] != ratio)
+        value++;
+    must(fb_kept_new(out, LAYERS * KV_HEADS));
+    for (int64_t slot = 0; slot < LAYERS * KV_HEADS; slot++) {
+        const uint8_t *row =
+            mask + (value * LAYERS * KV_HEADS + slot) * masks->shape[3];
+
+        for (int64_t j = 0; j < n; j++)
+            stays[j] = (row[j / 8] >> (j % 8)) & 1;
+        must(fb_kept_set(out, slot, stays, n));
+    }
+}
+
+/* The case's cache with the entries that kvpress chose. */
+static fb_variant *evict_given(const subject *s, const answer_case *one)
+{
+    fb_variant *out;
+    char path[256];
+    fb_kept kept;
+    npy masks;
+
+    if (one->pair == 0) return evict(s, one);
+    snprintf(path, sizeof path, REFERENCE "kept/%s/%s.kept.npy", s->name,
+             pairs[one->pair].press);
+    npy_open(&masks, path, "|u1");
+    read_kept(&kept, &masks, one->ratio, s->prompt.n);
+    must(fb_evict_given(&out, s->reading, &kept, fb_kept_total(&kept)));
+    fb_kept_clear(&kept);
+    npy_close(&masks);
     return out;
 }
 
@@ -220,7 +200,7 @@ static void check_free_answers(const subject *s)
     fb_answer answer[N_CASES];
 
     for (int c = 0; c < N_CASES; c++)
-        variant[c] = evict(s, s->one[c].pair, &s->one[c]);
+        variant[c] = evict(s, &s->one[c]);
     must(fb_answer_group(s->reading, variant, N_CASES, &question, &options, answer));
     for (int c = 0; c < N_CASES; c++) {
         const id_list *tokens = &s->one[c].tokens;
@@ -295,7 +275,7 @@ static double first_step_differs(const subject *s, const answer_case *one,
 static void check_case(const subject *s, int c)
 {
     const answer_case *one = &s->one[c];
-    fb_variant *variant = evict(s, N_PAIRS + c, one);
+    fb_variant *variant = evict_given(s, one);
     const double of_steps = steps_differ(s, one, variant);
     const double of_first = first_step_differs(s, one, variant);
 

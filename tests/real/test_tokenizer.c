@@ -165,7 +165,7 @@ static void example_contexts_have_the_ids_of_the_reference(void **state)
 static void prompts_encode_to_their_ids(void **state)
 {
     static const char *const names[] = {"p32", "p300", "p1500"};
-    json_t *prompts = reference_json(REFERENCE "prompts.json");
+    json_t *prompts = golden_load(REFERENCE "prompts.json");
 
     (void)state;
     for (size_t p = 0; p < sizeof names / sizeof *names; p++) {
