@@ -31,8 +31,7 @@ struct making {
     int64_t n_documents, n_rejected;
 };
 
-/* --- unique keys --------------------------------------------------------------------
- */
+/* --- unique keys --- */
 
 /* FNV-1a, 64 bits: among a million keys two agree by chance in 1 of 40 million runs. */
 static uint64_t hash_of(const char *key)
@@ -90,8 +89,7 @@ static bool is_used(const struct keys *keys, const char *key)
     return keys->n > 0 && *slot_of(keys, hash_of(key)) != 0;
 }
 
-/* --- checks -------------------------------------------------------------------------
- */
+/* --- checks --- */
 
 static fb_status check_text(const char *what, const char *text)
 {
@@ -205,8 +203,7 @@ static fb_status check(struct making *making, const fb_document *document)
     return FB_OK;
 }
 
-/* --- the environment of the task ----------------------------------------------------
- */
+/* --- the environment of the task --- */
 
 static fb_status count(void *self, const char *text, int64_t *out)
 {
