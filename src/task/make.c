@@ -6,6 +6,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/check.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "task/task.h"
@@ -296,6 +297,8 @@ fb_status fb_task_make(const fb_bound_task *task, const fb_task_env *env)
     fb_status status = fb_bound_task_check(task);
 
     if (status != FB_OK) return status;
+    FB_ASSERT(env->count != NULL && env->cut != NULL && env->emit != NULL);
+    FB_ASSERT(env->reject != NULL && env->skip != NULL);
     inner.self = &making;
     inner.count = count;
     inner.cut = cut;
