@@ -6,8 +6,8 @@
  * used; what is left out is counted. A rule with several seeds is averaged over them
  * within a sample first.
  *
- * Bootstrap seeds: 1000 + row for the row's mean, the same for its difference; so a
- * number repeats to the last digit.
+ * Random draws are seeded with 1000 + the index of the rule, for its mean and for its
+ * difference alike; so a number repeats to the last digit.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,18 +24,21 @@ typedef struct fb_analysis_options {
     int replicates;    /* 0: 10000 */
     int draws;         /* 0: 9999 */
     double margin;     /* negative: the task's own */
+    uint64_t seed;     /* of the first rule; 0: 1000 */
 } fb_analysis_options;
 
 typedef enum fb_verdict {
-    FB_VERDICT_reference, /* full, oracle, random, or the baseline itself: not tested */
+    FB_VERDICT_reference, /* full, oracle, random, the baseline itself, or a rule that
+                             nowhere had a choice: not tested */
     FB_VERDICT_better,
     FB_VERDICT_worse,
     FB_VERDICT_open, /* not distinguishable from the baseline */
 } fb_verdict;
 
 typedef struct fb_row {
-    int rule; /* index into results.rules */
-    int n;    /* documents */
+    int rule;    /* index into results.rules */
+    int n;       /* documents */
+    int n_seeds; /* most cells of one sample; their values are averaged */
     double mean;
     fb_interval mean_interval;
     double difference; /* this minus baseline, paired by sample */
@@ -46,8 +49,9 @@ typedef struct fb_row {
     char letters[32]; /* "" for references */
     double filled;    /* kept entries / budget entries, mean */
     double kept_bytes, budget_bytes, full_bytes; /* mean per cell */
-    double extra_flops; /* signal + score + select / context pass */
+    double extra_flops; /* signal + score + select / context pass; NAN: unknown */
     int n_fallback, n_shrunk, n_without_choice; /* cells marked */
+    bool is_without_choice;                     /* all of them: not ranked */
     double em, nll, kl, top1; /* means of the side measures; NAN where absent */
 } fb_row;
 
@@ -57,26 +61,36 @@ typedef struct fb_table {
     int n_rows, n_samples, n_documents, n_left_out;
     fb_row *rows;
     int baseline;           /* row index, -1 if absent */
-    double smallest_effect; /* median over tested rows: what this n could have shown */
+    double smallest_effect; /* median over tested rows: what this n could have shown;
+                               infinite where no p could be small enough */
+    double margin;          /* smallest difference that matters */
+    int digits;             /* after the point, for every value of this table */
+    int *samples;           /* [n_samples], indices into results.samples */
+    int *documents;         /* [n_samples], 0 to n_documents - 1 */
+    double *values;         /* [n_rows, n_samples] of the task's metric */
 } fb_table;
 
 typedef struct fb_analysis {
     const fb_results *results; /* lent */
     fb_table *tables;
     int n_tables;
-    char *headline; /* one sentence that can be repeated */
+    int baseline;      /* rule, -1 if there is none */
+    double confidence; /* of intervals and verdicts */
+    char *headline;    /* one sentence that can be repeated */
     char
         *paragraph; /* the numbers behind it: difference, interval, p, where it fails */
     char *signature; /* fb1|m:...|k:...: all that must agree before numbers are compared
                       */
 } fb_analysis;
 
+/* `store` NULL: without ledgers, so without `extra_flops`. FB_NOT_FOUND if the options
+ * name a baseline that is not there. */
 FB_MUST_USE fb_status fb_analyse(fb_analysis **out, fb_store *store,
                                  const fb_results *results,
                                  const fb_analysis_options *options);
 void fb_analysis_free(fb_analysis *analysis); /* takes NULL */
 
-/* Values of one rule, per document of a table in a fixed order: for charts and tests.
+/* Means of one row by document [n_documents], in a fixed order: for charts and tests.
  */
 FB_MUST_USE fb_status fb_table_values(const fb_analysis *analysis, int table, int row,
                                       double *out);

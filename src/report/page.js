@@ -17,7 +17,7 @@
   const signed = (x, digits) => (/[1-9]/.test(x.toFixed(digits)) && x > 0 ? "+" : "") + fixed(x, digits);
   const pText = (p) => (p < 0.001 ? "<0.001" : p.toFixed(p < 0.0995 ? 3 : 2));
   const interval = (low, high, write) => (low === null ? "" : `${write(low)} to ${write(high)}`);
-  const budgetText = (asked) => asked.replace(/\s*%/, "\u00a0%");
+  const budgetText = (asked) => asked.replace(/^([\d.]+) ?(?=.)/, "$1\u00a0");
 
   const brush = document.createElement("canvas").getContext("2d");
   function textWidth(text, size) {
@@ -83,16 +83,17 @@
 
     // Rows of the rules that can be deployed, best first.
     compared(table) {
-      return table.rows.filter((row) => this.rules[row.rule].compared && this.shown(row));
+      return table.rows.filter((row) => row.ranked && this.rules[row.rule].compared && this.shown(row));
     }
 
     about(task, budget, row) {
       const { label, expression } = this.rules[row.rule];
-      const { digits, words, unit, name } = this.tasks[task];
+      const { words, unit, name } = this.tasks[task];
+      const { digits } = this.table(task, budget);
       const lines = [label, expression === label ? null : expression];
       lines.push(`${name}, ${budgetText(this.budgets[budget])} kept, ${row.n} documents`);
       lines.push(`${words} ${fixed(row.mean, digits)} ${unit ?? ""}`);
-      if (row.low !== null) lines.push(`95 % interval ${interval(row.low, row.high, (x) => fixed(x, digits))}`);
+      if (row.low !== null) lines.push(`${fixed(100 * this.confidence, 0)} % interval ${interval(row.low, row.high, (x) => fixed(x, digits))}`);
       return lines.filter((line) => line !== null).join("\n");
     }
   }
@@ -110,7 +111,7 @@
   }
 
   function quality(host, x, task) {
-    const { lower, digits, name, words, metric } = x.tasks[task];
+    const { lower, name, words, metric } = x.tasks[task];
     const tables = x.tables
       .filter((t) => t.task === task && t.share !== null)
       .sort((a, b) => b.share - a.share);
@@ -150,13 +151,15 @@
     const starts = full === null ? [] : [...firsts.values()].flatMap((p) => [{ ...p, share: 100, y: full }, p]);
 
     const side = Math.min(widest(labels.map((l) => l.text), 12) + 24, host.clientWidth * 0.45);
+    const width = Math.max(80, host.clientWidth - side - 10 - widest([fixed(low, 2), fixed(high, 2)], 12));
     return draw(host, {
       chart: "quality",
       title: `${name}: ${words} against the share of the cache kept`,
-      width: Math.max(80, host.clientWidth - side - 10 - widest([fixed(low, digits), fixed(high, digits)], 12)),
+      width,
       height,
       params: {
         reverse: lower, share_low: least, y_low: low, y_high: high, label_limit: side - 20,
+        share_title: `share ${width < 240 ? "" : "of the cache "}kept (less memory →)`,
         share_ticks: [100, ...new Set(tables.map((t) => t.share))],
       },
       datasets: { points, starts, labels, full: full === null ? [] : [{ y: full }] },
@@ -167,7 +170,8 @@
     const table = x.table(task, budget);
     const base = table?.rows[table.baseline];
     if (!base) return empty(host);
-    const { digits, lower, unit, name, margin } = x.tasks[task];
+    const { lower, unit, name } = x.tasks[task];
+    const { digits, margin } = table;
     const order = x.tables.filter((t) => t.budget === budget).flatMap((t) => t.rows.map((row) => row.rule));
     const compared = x.compared(table).filter((row) => row !== base && row.difference !== null);
     compared.sort((a, b) => order.indexOf(a.rule) - order.indexOf(b.rule));
@@ -176,7 +180,7 @@
       const range = interval(row.difference_low, row.difference_high, (y) => signed(y, digits));
       return {
         rule: rule.label, place: i + 1, difference: row.difference, low: row.difference_low, high: row.difference_high,
-        real: row.p !== null && row.p < 0.05, color: color(rule),
+        real: row.real, color: color(rule),
         value: signed(row.difference, digits), p: row.p === null ? "" : pText(row.p), group: row.group,
         about: `${rule.label} − ${x.rules[base.rule].label}\n${signed(row.difference, digits)} ${unit ?? ""} (${range})` +
           (row.p === null ? "\nnot tested" : `\np ${row.p < 0.001 ? "" : "= "}${pText(row.p)} (Holm)`),
@@ -199,7 +203,7 @@
     const nat = unit ? `, ${unit}` : "";
     return draw(host, {
       chart: "forest",
-      title: `${name}: differences from ${x.rules[base.rule].label} with 95 % intervals`,
+      title: `${name}: differences from ${x.rules[base.rule].label} with intervals`,
       width: Math.max(60, host.clientWidth - label - right),
       height: rows.length * 30 + 6,
       params: {
@@ -216,13 +220,13 @@
 
   function order(host, x, _, budget) {
     const tasks = x.tasks.map((task, i) => i).filter((task) => x.table(task, budget));
-    const width = Math.min(host.clientWidth, 780);
+    const width = Math.min(host.clientWidth, 520 + 130 * tasks.length);
     const narrow = width < 460;
     const size = narrow ? 11.5 : 13;
     const rows = tasks.flatMap((task, i) =>
       x.compared(x.table(task, budget)).map((row, place) => {
         const rule = x.rules[row.rule];
-        const value = fixed(row.mean, x.tasks[task].digits);
+        const value = fixed(row.mean, x.table(task, budget).digits);
         return {
           rule: rule.label, task: i, place: place + 1, value, left: `${rule.label}\u2002${value}`, right: `${value}\u2002${rule.label}`,
           group: row.group, color: color(rule), shape: rule.shape, dash: rule.dash.split(" ").map(Number),
@@ -231,14 +235,15 @@
       }));
     if (tasks.length < 2 || !rows.length) return empty(host);
     const groups = !narrow && rows.some((row) => row.group);
-    const side = Math.min(widest(rows.map((row) => row.left), size) + 14 + (groups ? 46 : 0), width * 0.41);
+    const outside = groups ? widest(rows.map((row) => row.group), 12) + 24 : 0;
+    const side = Math.min(widest(rows.flatMap((row) => [row.left, row.right]), size) + 14 + outside, width * 0.41);
     const n = Math.max(...rows.map((row) => row.place));
     return draw(host, {
       chart: "order",
       title: `Order of the rules on ${x.tasks.map((task) => task.name).join(", ")}`,
       width: Math.max(60, width - 2 * side),
       height: n * 25,
-      params: { n, last: tasks.length - 1, side, groups, font_size: size },
+      params: { n, last: tasks.length - 1, side, label_limit: side - outside - 12, groups, font_size: size },
       datasets: { rows, heads: tasks.map((task, i) => ({ task: i, text: x.tasks[task].name })) },
     });
   }

@@ -42,7 +42,7 @@ static bool has_shares(const fb_page *page)
 
 static void cell(const fb_page *page, const fb_table *table, int rule)
 {
-    const fb_row *row = table == NULL ? NULL : fb_table_row(table, rule);
+    const fb_row *row = table == NULL ? NULL : fb_analysis_row(table, rule);
     const double share = row == NULL ? (double)NAN : share_of(page, table, row);
 
     if (!isfinite(share)) {
@@ -56,7 +56,7 @@ static void cell(const fb_page *page, const fb_table *table, int rule)
                        "\"%s><span style=\"background-color:rgb(var(--%s)/%.2f)\">",
                        row->verdict == FB_VERDICT_open ? " class=\"ns\"" : "",
                        share < 0 ? "bad" : "good", 0.72 * fmin(fabs(share), 100) / 100);
-        fb_html_number(page->out, share, 0, FB_NUMBER_SIGNED);
+        fb_html_signed(page->out, share, 0);
         fb_text_puts(page->out, "</span></td>");
     }
 }
@@ -101,7 +101,7 @@ static void body(const fb_page *page)
         for (int t = 0; t < results->n_tasks; t++) {
             if (t > 0) fb_text_puts(page->out, "<td class=\"gap\"></td>");
             for (int b = 0; b < results->n_budgets; b++)
-                cell(page, fb_page_table(page, t, b), r);
+                cell(page, fb_analysis_table(page->analysis, t, b), r);
         }
         fb_text_puts(page->out, "</tr>\n");
     }

@@ -1,52 +1,128 @@
-/* make_pages.c - writes the pages that run_page.py looks at into a folder.
+/* make_pages.c - writes the pages that run_page.py looks at.
  *
  *     make_pages FOLDER
  *
+ * measured.html comes from a results file with measured lines, its numbers once more
+ * in measured.json, as `compare --json` prints them. The others are stand-ins for what
+ * experiments can be: small, large, with gaps, with hostile words.
+ *
  * SPDX-License-Identifier: MIT
  */
+#include "measured.h"
+
+#include "base/file.h"
+#include "report/report.h"
 #include "tests/support/fake_results.h"
 
-#include "report/report.h"
+static const char *folder;
 
-static int write_page(const char *folder, const char *name, fake_shape shape,
-                      const fb_report_options *options)
+static void path_of(char out[4096], const char *name)
+{
+    (void)snprintf(out, 4096, "%s/%s", folder, name);
+}
+
+static void measured_page(void **state)
+{
+    char page[4096], numbers[4096], database[64], *json;
+    const fb_results *results;
+    fb_analysis *analysis;
+    fb_store *store;
+
+    (void)state;
+    path_of(page, "measured.html");
+    path_of(numbers, "measured.json");
+    results_path(database);
+    must(fb_store_open(&store, database));
+    measured_fill(store);
+    must(fb_store_read(store, NULL, &results));
+    must(fb_analyse(&analysis, store, results, NULL));
+    must(fb_report_write(page, (const fb_analysis *const *)&analysis, 1, NULL));
+    must(fb_analysis_print(analysis, FB_FORMAT_JSON, &json));
+    must(fb_file_write(numbers, json, strlen(json)));
+    fb_free(json);
+    fb_analysis_free(analysis);
+    fb_results_free(results);
+    fb_store_close(store);
+    results_remove(database);
+}
+
+static void write_page(const char *name, fake_shape shape)
 {
     char path[4096];
     fake *f = fake_new(shape);
-    const fb_analysis *analysis;
-    fb_status status;
+    const fb_analysis *analysis = &f->analysis;
 
-    if (f == NULL) return 1;
-    analysis = &f->analysis;
-    (void)snprintf(path, sizeof path, "%s/%s.html", folder, name);
-    status = fb_report_write(path, &analysis, 1, options);
-    if (status != FB_OK) (void)fprintf(stderr, "%s\n", fb_error_message());
+    assert_non_null(f);
+    path_of(path, name);
+    must(fb_report_write(path, &analysis, 1, NULL));
     fake_free(f);
-    return status != FB_OK;
 }
 
-int main(int argc, char **argv)
-{
-    const fake_shape usual = {.rules = 10, .budgets = 2, .tasks = 2, .samples = 8};
-    const fake_shape one = {.rules = 2, .budgets = 1, .tasks = 1, .samples = 3};
-    const fake_shape most = {.rules = FAKE_RULES,
-                             .budgets = FAKE_BUDGETS,
-                             .tasks = FAKE_TASKS,
-                             .samples = 4};
-    fake_shape hostile = usual, twins = usual, holes = most, names = usual;
-    int failed = 0;
+static const fake_shape usual = {.rules = 10, .budgets = 2, .tasks = 2, .samples = 8};
+static const fake_shape most = {
+    .rules = FAKE_RULES, .budgets = FAKE_BUDGETS, .tasks = FAKE_TASKS, .samples = 4};
 
-    if (argc != 2) return 2;
+static void usual_page(void **state)
+{
+    (void)state;
+    write_page("usual.html", usual);
+}
+
+static void smallest_page(void **state)
+{
+    (void)state;
+    write_page("smallest.html",
+               (fake_shape){.rules = 1, .budgets = 1, .tasks = 1, .samples = 0});
+    write_page("small.html",
+               (fake_shape){.rules = 2, .budgets = 1, .tasks = 1, .samples = 3});
+}
+
+static void largest_page(void **state)
+{
+    (void)state;
+    write_page("most.html", most);
+}
+
+static void pages_of_odd_experiments(void **state)
+{
+    fake_shape hostile = usual, twins = usual, holes = most, names = usual;
+
+    (void)state;
     hostile.hostile = true;
     twins.twins = true;
     holes.holes = true;
     names.long_labels = true;
-    failed += write_page(argv[1], "usual", usual, NULL);
-    failed += write_page(argv[1], "one", one, NULL);
-    failed += write_page(argv[1], "most", most, NULL);
-    failed += write_page(argv[1], "hostile", hostile, NULL);
-    failed += write_page(argv[1], "twins", twins, NULL);
-    failed += write_page(argv[1], "holes", holes, NULL);
-    failed += write_page(argv[1], "names", names, NULL);
-    return failed;
+    write_page("hostile.html", hostile);
+    write_page("twins.html", twins);
+    write_page("holes.html", holes);
+    write_page("names.html", names);
+}
+
+static void page_of_two_experiments(void **state)
+{
+    char path[4096];
+    fake *a = fake_new(usual), *b = fake_new(most);
+    const fb_analysis *both[] = {&a->analysis, &b->analysis};
+
+    (void)state;
+    path_of(path, "two.html");
+    must(fb_report_write(path, both, 2, NULL));
+    fake_free(a);
+    fake_free(b);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(measured_page),
+        cmocka_unit_test(usual_page),
+        cmocka_unit_test(smallest_page),
+        cmocka_unit_test(largest_page),
+        cmocka_unit_test(pages_of_odd_experiments),
+        cmocka_unit_test(page_of_two_experiments),
+    };
+
+    if (argc != 2) return 2;
+    folder = argv[1];
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

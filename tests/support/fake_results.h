@@ -244,7 +244,9 @@ static inline void fake_fill_table(fake *f, int task, int budget)
                         .n_documents = f->shape.samples,
                         .n_left_out = f->shape.holes ? 3 : 0,
                         .baseline = -1,
-                        .smallest_effect = 0.5};
+                        .smallest_effect = 0.5,
+                        .digits = 2,
+                        .margin = f->tasks[task].margin};
     for (int r = 0; r < f->shape.rules; r++)
         if (!fake_is_missing(f, task, budget, r))
             fake_fill_row(f, table, &table->rows[table->n_rows++], r);
@@ -293,7 +295,10 @@ static inline fake *fake_new(fake_shape shape)
                               .n_samples = shape.tasks * shape.samples,
                               .n_budgets = shape.budgets};
     fake_fill_cells(f);
-    f->analysis = (fb_analysis){.results = &f->results, .tables = f->tables};
+    f->analysis = (fb_analysis){.results = &f->results,
+                                .tables = f->tables,
+                                .confidence = 0.95,
+                                .baseline = shape.rules > 2 ? 2 : shape.rules - 1};
     f->analysis.headline =
         (char *)(uintptr_t)fake_word(f, "No rule wins both: rule", 3);
     f->analysis.paragraph =

@@ -235,7 +235,7 @@ static void tables_that_were_tampered_with_are_survived(void **state)
                        "PRAGMA foreign_keys = OFF; PRAGMA legacy_alter_table = ON; %s",
                        cases[i].sql);
         run_sql(f->path, sql);
-        print_message("%s\n", cases[i].sql);
+
         assert_int_equal(read_everything(f->path), cases[i].status);
         (void)unlink(f->path);
     }

@@ -1,0 +1,112 @@
+/* analysis_cost.c - what a row cost and what else was measured: means over its cells.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/memory.h"
+#include "report/analysis_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Sums over the cells of a row. */
+struct sums {
+    double filled, kept_bytes, budget_bytes, full_bytes, extra, em, nll, kl, top1;
+    int n;
+};
+
+/* FLOPs that the rule caused, as a share of the plain pass over the context. */
+static fb_status extra_flops(double *out, fb_store *store, int64_t cell)
+{
+    double extra = 0, context = 0;
+    fb_store_count *counts;
+    int n;
+
+    *out = (double)NAN;
+    if (store == NULL) return FB_OK;
+    FB_TRY(fb_store_read_counts(store, cell, &counts, &n));
+    for (int i = 0; i < n; i++) {
+        const char *scope = counts[i].scope;
+
+        if (strcmp(scope, "signal") == 0 || strcmp(scope, "score") == 0 ||
+            strcmp(scope, "select") == 0)
+            extra += counts[i].flops;
+        else if (strcmp(counts[i].phase, "context") == 0 &&
+                 (strcmp(scope, "model") == 0 || strcmp(scope, "attention") == 0))
+            context += counts[i].flops;
+    }
+    fb_free(counts);
+    if (context > 0) *out = extra / context;
+    return FB_OK;
+}
+
+/* A measure that a cell lacks makes the mean NAN, as it should. */
+static double measure(const fb_result_cell *cell, const char *name, const char *other)
+{
+    double value;
+
+    if (fb_result_score(cell, name, &value)) return value;
+    if (other != NULL && fb_result_score(cell, other, &value)) return value;
+    return (double)NAN;
+}
+
+static double share(int64_t part, int64_t whole)
+{
+    return whole > 0 ? (double)part / (double)whole : (double)NAN;
+}
+
+static void add_marks(fb_row *row, const fb_result_cell *cell)
+{
+    row->n_fallback += cell->fallback;
+    row->n_shrunk += cell->shrunk;
+    row->n_without_choice += cell->evicted > 0 && cell->free_choices == 0;
+}
+
+static fb_status add_cell(struct sums *sums, const fb_result_cell *cell,
+                          fb_store *store)
+{
+    const double entry_bytes = share(cell->kept_bytes, cell->kept_entries);
+    double extra;
+
+    FB_TRY(extra_flops(&extra, store, cell->id));
+    sums->extra += extra;
+    sums->filled += share(cell->kept_entries, cell->budget_entries);
+    sums->kept_bytes += (double)cell->kept_bytes;
+    sums->budget_bytes += (double)cell->budget_bytes;
+    sums->full_bytes += entry_bytes * (double)cell->full_entries;
+    sums->em += measure(cell, "em", "em_tf");
+    sums->nll += measure(cell, "nll", NULL);
+    sums->kl += measure(cell, "kl", NULL);
+    sums->top1 += measure(cell, "top1", NULL);
+    sums->n++;
+    return FB_OK;
+}
+
+fb_status fb_analysis_cost(fb_row *row, const fb_table *table,
+                           const fb_analyser *analyser)
+{
+    struct sums sums = {0};
+
+    for (int s = 0; s < table->n_samples; s++) {
+        int n;
+        const fb_result_cell *cells = fb_analysis_cells(
+            analyser->results, table->samples[s], row->rule, table->budget, &n);
+
+        for (int c = 0; c < n; c++) {
+            if (strcmp(cells[c].status, "done") != 0) continue;
+            add_marks(row, &cells[c]);
+            FB_TRY(add_cell(&sums, &cells[c], analyser->store));
+        }
+        if (n > row->n_seeds) row->n_seeds = n;
+    }
+    row->filled = sums.filled / sums.n;
+    row->kept_bytes = sums.kept_bytes / sums.n;
+    row->budget_bytes = sums.budget_bytes / sums.n;
+    row->full_bytes = sums.full_bytes / sums.n;
+    row->extra_flops = sums.extra / sums.n;
+    row->em = sums.em / sums.n;
+    row->nll = sums.nll / sums.n;
+    row->kl = sums.kl / sums.n;
+    row->top1 = sums.top1 / sums.n;
+    row->is_without_choice = row->n_without_choice == sums.n;
+    return FB_OK;
+}

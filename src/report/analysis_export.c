@@ -1,0 +1,216 @@
+/* analysis_export.c - the tables for machines: JSON, and CSV as in RFC 4180.
+ *
+ * Both walk the same lists of columns. Numbers have all their digits; what is not
+ * available is null, or empty.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/json.h"
+#include "report/analysis_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    size_t offset;
+} reals[] = {
+    {"mean", offsetof(fb_row, mean)},
+    {"low", offsetof(fb_row, mean_interval.low)},
+    {"high", offsetof(fb_row, mean_interval.high)},
+    {"difference", offsetof(fb_row, difference)},
+    {"difference_low", offsetof(fb_row, difference_interval.low)},
+    {"difference_high", offsetof(fb_row, difference_interval.high)},
+    {"p", offsetof(fb_row, p)},
+    {"p_holm", offsetof(fb_row, p_holm)},
+    {"sd", offsetof(fb_row, sd)},
+    {"filled", offsetof(fb_row, filled)},
+    {"kept_bytes", offsetof(fb_row, kept_bytes)},
+    {"budget_bytes", offsetof(fb_row, budget_bytes)},
+    {"full_bytes", offsetof(fb_row, full_bytes)},
+    {"extra_flops", offsetof(fb_row, extra_flops)},
+    {"em", offsetof(fb_row, em)},
+    {"nll", offsetof(fb_row, nll)},
+    {"kl", offsetof(fb_row, kl)},
+    {"top1", offsetof(fb_row, top1)},
+};
+
+static const struct {
+    const char *name;
+    size_t offset;
+} counts[] = {
+    {"n", offsetof(fb_row, n)},
+    {"seeds", offsetof(fb_row, n_seeds)},
+    {"fallback", offsetof(fb_row, n_fallback)},
+    {"shrunk", offsetof(fb_row, n_shrunk)},
+    {"without_choice", offsetof(fb_row, n_without_choice)},
+};
+
+enum {
+    N_REALS = sizeof reals / sizeof *reals,
+    N_COUNTS = sizeof counts / sizeof *counts
+};
+
+static double real_at(const fb_row *row, int column)
+{
+    double value;
+
+    memcpy(&value, (const char *)row + reals[column].offset, sizeof value);
+    return value;
+}
+
+static int count_at(const fb_row *row, int column)
+{
+    int value;
+
+    memcpy(&value, (const char *)row + counts[column].offset, sizeof value);
+    return value;
+}
+
+static const char *verdict_name(fb_verdict verdict)
+{
+    static const char *const names[] = {[FB_VERDICT_reference] = "reference",
+                                        [FB_VERDICT_better] = "better",
+                                        [FB_VERDICT_worse] = "worse",
+                                        [FB_VERDICT_open] = "open"};
+
+    return names[verdict];
+}
+
+/* --- JSON --- */
+
+static void add_string(fb_text *text, const char *key, const char *value)
+{
+    fb_text_printf(text, "\"%s\":", key);
+    if (value == NULL)
+        fb_text_puts(text, "null");
+    else
+        fb_json_add_string(text, value);
+    fb_text_puts(text, ",");
+}
+
+static void add_row(fb_text *text, const fb_analysis *a, const fb_row *row)
+{
+    const fb_result_rule *rule = &a->results->rules[row->rule];
+
+    fb_text_puts(text, "{");
+    add_string(text, "rule", rule->label);
+    add_string(text, "expression", rule->expression);
+    add_string(text, "verdict", verdict_name(row->verdict));
+    add_string(text, "group", row->letters);
+    for (int c = 0; c < N_COUNTS; c++)
+        fb_text_printf(text, "\"%s\":%d,", counts[c].name, count_at(row, c));
+    for (int c = 0; c < N_REALS; c++) {
+        fb_text_printf(text, "%s\"%s\":", c == 0 ? "" : ",", reals[c].name);
+        fb_json_add_real(text, real_at(row, c));
+    }
+    fb_text_puts(text, "}");
+}
+
+static void add_table(fb_text *text, const fb_analysis *a, const fb_table *table)
+{
+    const fb_result_task *task = &a->results->tasks[table->task];
+
+    fb_text_puts(text, "{");
+    add_string(text, "task", task->name);
+    fb_text_printf(text, "\"version\":%lld,", (long long)task->version);
+    add_string(text, "budget", a->results->budgets[table->budget].asked);
+    add_string(text, "metric", task->metric);
+    add_string(text, "unit", task->unit);
+    fb_text_printf(text,
+                   "\"lower_is_better\":%s,\"samples\":%d,\"documents\":%d,"
+                   "\"left_out\":%d,\"smallest_effect\":",
+                   task->lower_is_better ? "true" : "false", table->n_samples,
+                   table->n_documents, table->n_left_out);
+    fb_json_add_real(text, table->smallest_effect);
+    fb_text_puts(text, ",\"margin\":");
+    fb_json_add_real(text, table->margin);
+    fb_text_puts(text, ",\"rows\":[");
+    for (int r = 0; r < table->n_rows; r++) {
+        if (r > 0) fb_text_puts(text, ",");
+        add_row(text, a, &table->rows[r]);
+    }
+    fb_text_puts(text, "]}");
+}
+
+void fb_analysis_print_json(fb_text *text, const fb_analysis *a)
+{
+    fb_text_puts(text, "{\"format\":1,");
+    add_string(text, "signature", a->signature);
+    add_string(text, "class", a->results->class_name);
+    add_string(text, "digest", a->results->digest);
+    add_string(text, "baseline",
+               a->baseline < 0 ? NULL : a->results->rules[a->baseline].label);
+    fb_text_puts(text, "\"confidence\":");
+    fb_json_add_real(text, a->confidence);
+    fb_text_puts(text, ",");
+    add_string(text, "headline", a->headline);
+    add_string(text, "paragraph", a->paragraph);
+    fb_text_puts(text, "\"tables\":[");
+    for (int t = 0; t < a->n_tables; t++) {
+        if (t > 0) fb_text_puts(text, ",");
+        add_table(text, a, &a->tables[t]);
+    }
+    fb_text_puts(text, "]}\n");
+}
+
+/* --- CSV --- */
+
+/* A field, quoted where it has to be. */
+static void add_field(fb_text *text, const char *field)
+{
+    if (strpbrk(field, ",\"\r\n") == NULL) {
+        fb_text_puts(text, field);
+    } else {
+        fb_text_puts(text, "\"");
+        for (; *field != 0; field++)
+            fb_text_printf(text, *field == '"' ? "\"%c" : "%c", *field);
+        fb_text_puts(text, "\"");
+    }
+}
+
+static void add_words(fb_text *text, const char *const *words, int n)
+{
+    for (int i = 0; i < n; i++) {
+        add_field(text, words[i]);
+        fb_text_puts(text, ",");
+    }
+}
+
+static void add_line(fb_text *text, const fb_analysis *a, const fb_table *table,
+                     const fb_row *row)
+{
+    const fb_result_task *task = &a->results->tasks[table->task];
+    const fb_result_rule *rule = &a->results->rules[row->rule];
+    const char *words[] = {task->name,
+                           a->results->budgets[table->budget].asked,
+                           rule->label,
+                           rule->expression,
+                           task->metric,
+                           task->unit,
+                           verdict_name(row->verdict),
+                           row->letters};
+
+    add_words(text, words, (int)(sizeof words / sizeof *words));
+    fb_text_printf(text, "%d", table->n_samples);
+    for (int c = 0; c < N_COUNTS; c++)
+        fb_text_printf(text, ",%d", count_at(row, c));
+    for (int c = 0; c < N_REALS; c++) {
+        fb_text_puts(text, ",");
+        if (isfinite(real_at(row, c))) fb_text_add_real(text, real_at(row, c));
+    }
+    fb_text_puts(text, "\r\n");
+}
+
+void fb_analysis_print_csv(fb_text *text, const fb_analysis *a)
+{
+    fb_text_puts(text, "task,budget,rule,expression,metric,unit,verdict,group,samples");
+    for (int c = 0; c < N_COUNTS; c++)
+        fb_text_printf(text, ",%s", counts[c].name);
+    for (int c = 0; c < N_REALS; c++)
+        fb_text_printf(text, ",%s", reals[c].name);
+    fb_text_puts(text, "\r\n");
+    for (int t = 0; t < a->n_tables; t++)
+        for (int r = 0; r < a->tables[t].n_rows; r++)
+            add_line(text, a, &a->tables[t], &a->tables[t].rows[r]);
+}

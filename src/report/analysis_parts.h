@@ -1,0 +1,105 @@
+/* analysis_parts.h - what the files of the analysis share.
+ *
+ * fill (values, means, costs)  ->  compare (intervals, p, letters, verdicts)
+ *   ->  find (what the tables allow to say)  ->  say (the words)
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FB_REPORT_ANALYSIS_PARTS_H
+#define FB_REPORT_ANALYSIS_PARTS_H
+
+#include "base/text.h"
+#include "report/analysis.h"
+
+typedef struct fb_analyser {
+    const fb_results *results;
+    fb_store *store;             /* NULL: no ledgers */
+    fb_analysis_options options; /* nothing left to default */
+    int baseline;                /* rule, -1: none */
+} fb_analyser;
+
+/* --- fill: table->task and ->budget are set --- */
+
+FB_MUST_USE fb_status fb_analysis_fill(fb_table *table, const fb_analyser *analyser);
+void fb_analysis_clear(fb_table *table);
+/* Averages of the side measures, sizes and costs of a row. */
+FB_MUST_USE fb_status fb_analysis_cost(fb_row *row, const fb_table *table,
+                                       const fb_analyser *analyser);
+/* The cells of a sample under a rule at a budget, else under the full cache. */
+const fb_result_cell *fb_analysis_cells(const fb_results *results, int sample, int rule,
+                                        int budget, int *n_out);
+
+/* --- compare --- */
+
+FB_MUST_USE fb_status fb_analysis_compare(fb_table *table, const fb_analyser *analyser);
+
+/* --- find: a pure function of tables, one per task, at one budget --- */
+
+typedef enum fb_finding_kind {
+    FB_FINDING_empty,    /* nothing was tested */
+    FB_FINDING_same,     /* every tested rule is the baseline under another name */
+    FB_FINDING_none,     /* no rule beats the baseline anywhere */
+    FB_FINDING_winner,   /* the same rules lead everywhere: one ... */
+    FB_FINDING_tie,      /* ... or several that are not distinguishable */
+    FB_FINDING_unsure,   /* likewise, but a rule that does not beat the baseline cannot
+                            be told from the best one */
+    FB_FINDING_reversal, /* the best rule of one task loses to the baseline in another */
+    FB_FINDING_split,    /* other rules lead in other tasks, or none in some */
+} fb_finding_kind;
+
+enum { FB_MOST_LEADERS = 64 };
+
+typedef struct fb_finding {
+    fb_finding_kind kind;
+    int rules[FB_MOST_LEADERS]; /* [n_rules]: winners, best first in the first table */
+    int n_rules;
+    int best_for, worse_for; /* reversal: indices into the tables */
+} fb_finding;
+
+void fb_analysis_find(fb_finding *out, const fb_table *const *tables, int n,
+                      const fb_results *results);
+/* The rows that lead a table: the best one that beats the baseline, and those that
+ * beat it and share the best one's first letter. Row indices, best first. */
+int fb_analysis_leaders(const fb_table *table, int out[FB_MOST_LEADERS]);
+/* The table of a task at a budget, NULL if there is none or it has no rows. */
+const fb_table *fb_analysis_table(const fb_analysis *analysis, int task, int budget);
+/* The budget of the fewest bytes, -1 if there is none. */
+int fb_analysis_smallest_budget(const fb_analysis *analysis);
+const fb_row *fb_analysis_row(const fb_table *table, int rule); /* NULL: not there */
+/* Open rows that share the best leader's first letter; row indices, best first. */
+int fb_analysis_neighbours(const fb_table *table, int out[FB_MOST_LEADERS]);
+
+/* --- say --- */
+
+void fb_say_unit(fb_text *text, const fb_result_task *task); /* " nat", or nothing */
+/* "16 documents could show 0.50 nat", or why they could not. */
+void fb_say_smallest(fb_text *text, const fb_analysis *analysis, const fb_table *table);
+/* Names come from files: their control characters after `from` become '?', so that a
+ * terminal is not told to do anything. */
+void fb_say_clean(fb_text *text, size_t from);
+/* Adds the line of all that must agree before two numbers may be compared. */
+void fb_say_signature(fb_text *text, const fb_analysis *analysis);
+
+/* Numbers for people: a true minus sign, a given number of digits. */
+void fb_say_number(fb_text *text, double value, int digits);
+void fb_say_signed(fb_text *text, double value, int digits); /* +1.2, −1.2, 0.0 */
+void fb_say_interval(fb_text *text, fb_interval interval, int digits, bool is_signed);
+void fb_say_p(fb_text *text, double p); /* 0.31, 0.031, <0.001 */
+void fb_say_percent(fb_text *text, double share);
+void fb_say_bytes(fb_text *text, double bytes);
+void fb_say_budget(fb_text *text, const fb_store_budget *budget); /* 20 %, 256 tokens */
+/* How many, with the word in the singular for one: "1 document", "16 documents". */
+void fb_say_count(fb_text *text, int n, const char *word);
+/* "a", "a and b", "a, b and c" from `n` names. */
+void fb_say_list(fb_text *text, const char *const *names, int n);
+const char *fb_say_metric(const char *metric); /* "KL" for "kl" */
+/* "prefill, question not seen" for "prefill.agnostic.original" */
+void fb_say_protocol(fb_text *text, const char *protocol);
+
+/* --- print --- */
+
+void fb_analysis_print_text(fb_text *text, const fb_analysis *a);
+void fb_analysis_print_json(fb_text *text, const fb_analysis *a);
+void fb_analysis_print_csv(fb_text *text, const fb_analysis *a);
+
+#endif

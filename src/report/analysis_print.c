@@ -1,0 +1,301 @@
+/* analysis_print.c - the tables as text: a sentence, its numbers, aligned columns.
+ *
+ * Every cell of a table is made twice, once to measure its column and once to print it:
+ * no second copy of the table is kept. Widths are counted in characters.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "report/analysis_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { LINE = 100, GAP = 2 };
+
+enum column {
+    COLUMN_rule,
+    COLUMN_mean,
+    COLUMN_mean_interval,
+    COLUMN_difference,
+    COLUMN_difference_interval,
+    COLUMN_p,
+    COLUMN_group,
+    COLUMN_filled,
+    COLUMN_extra,
+    COLUMN_COUNT
+};
+
+/* Characters of UTF-8 text: bytes that do not continue one. */
+static int width_of(const char *text)
+{
+    int n = 0;
+
+    for (; *text != 0; text++)
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+static void say_level(fb_text *text, const fb_analysis *a, const char *what)
+{
+    fb_say_percent(text, a->confidence);
+    fb_text_printf(text, " %s", what);
+}
+
+static void say_head(fb_text *text, const fb_analysis *a, const fb_table *table,
+                     enum column column)
+{
+    static const char *const names[COLUMN_COUNT] = {
+        [COLUMN_rule] = "rule",         [COLUMN_p] = "p (Holm)",
+        [COLUMN_group] = "group",       [COLUMN_filled] = "filled",
+        [COLUMN_extra] = "extra FLOPs",
+    };
+
+    if (column == COLUMN_mean)
+        fb_text_puts(text, fb_say_metric(a->results->tasks[table->task].metric));
+    else if (column == COLUMN_difference)
+        fb_text_printf(text, "vs %s",
+                       a->baseline < 0 ? "-" : a->results->rules[a->baseline].label);
+    else if (names[column] == NULL)
+        say_level(text, a, "interval");
+    else
+        fb_text_puts(text, names[column]);
+}
+
+static void say_extra(fb_text *text, double share)
+{
+    if (!isfinite(share)) {
+        fb_text_puts(text, "-");
+    } else if (share <= 0) {
+        fb_text_puts(text, "0");
+    } else if (share < 0.00005) {
+        fb_text_puts(text, "<+0.01 %");
+    } else {
+        fb_say_signed(text, 100 * share, share < 0.001 ? 2 : 1);
+        fb_text_puts(text, " %");
+    }
+}
+
+static void say_cell(fb_text *text, const fb_analysis *a, const fb_table *table, int at,
+                     enum column column)
+{
+    const fb_row *row = &table->rows[at];
+    const bool is_baseline = at == table->baseline;
+    const bool is_tested = row->verdict != FB_VERDICT_reference;
+
+    switch (column) {
+    case COLUMN_rule:
+        fb_text_puts(text, a->results->rules[row->rule].label);
+        break;
+    case COLUMN_mean:
+        fb_say_number(text, row->mean, table->digits);
+        break;
+    case COLUMN_mean_interval:
+        fb_say_interval(text, row->mean_interval, table->digits, false);
+        break;
+    case COLUMN_difference:
+        fb_say_signed(text, is_baseline ? (double)NAN : row->difference, table->digits);
+        break;
+    case COLUMN_difference_interval:
+        if (!is_baseline && table->baseline >= 0)
+            fb_say_interval(text, row->difference_interval, table->digits, true);
+        break;
+    case COLUMN_p:
+        if (is_tested)
+            fb_say_p(text, row->p_holm);
+        else if (!is_baseline)
+            fb_text_puts(text, "-");
+        break;
+    case COLUMN_group:
+        fb_text_puts(text, is_tested || is_baseline ? row->letters : "ref");
+        break;
+    case COLUMN_filled:
+        fb_say_percent(text, row->filled);
+        break;
+    case COLUMN_extra:
+        say_extra(text, row->extra_flops);
+        break;
+    case COLUMN_COUNT:
+        break;
+    }
+}
+
+/* Row -1 is the head of the table. */
+static void make_cell(fb_text *cell, const fb_analysis *a, const fb_table *table,
+                      int row, int column)
+{
+    fb_text_clear(cell);
+    if (row < 0)
+        say_head(cell, a, table, (enum column)column);
+    else
+        say_cell(cell, a, table, row, (enum column)column);
+    fb_say_clean(cell, 0);
+}
+
+static void pad(fb_text *text, int n)
+{
+    for (; n > 0; n--)
+        fb_text_puts(text, " ");
+}
+
+static void print_rows(fb_text *text, const fb_analysis *a, const fb_table *table)
+{
+    int widths[COLUMN_COUNT] = {0};
+    fb_text cell;
+
+    fb_text_init(&cell, 0);
+    for (int row = -1; row < table->n_rows; row++)
+        for (int c = 0; c < COLUMN_COUNT; c++) {
+            make_cell(&cell, a, table, row, c);
+            if (width_of(fb_text_string(&cell)) > widths[c])
+                widths[c] = width_of(fb_text_string(&cell));
+        }
+    for (int row = -1; row < table->n_rows; row++) {
+        for (int c = 0; c < COLUMN_COUNT; c++) {
+            const bool is_left = c == COLUMN_rule || c == COLUMN_group;
+            int room;
+
+            make_cell(&cell, a, table, row, c);
+            room = widths[c] - width_of(fb_text_string(&cell));
+            pad(text, (c == 0 ? 0 : GAP) + (is_left ? 0 : room));
+            fb_text_puts(text, fb_text_string(&cell));
+            if (is_left) pad(text, room);
+        }
+        fb_text_puts(text, "\n");
+    }
+    fb_text_clear(&cell);
+}
+
+/* --- around the rows --- */
+
+/* Breaks at spaces so that no line has more than LINE characters, if it can. */
+static void print_wrapped(fb_text *text, const char *words)
+{
+    int column = 0;
+
+    while (*words != 0) {
+        const size_t n = strcspn(words, " ");
+        int width = 0;
+
+        for (size_t i = 0; i < n; i++)
+            width += ((unsigned char)words[i] & 0xc0) != 0x80;
+        if (column > 0 && column + 1 + width > LINE) {
+            fb_text_puts(text, "\n");
+            column = 0;
+        }
+        if (column > 0) fb_text_puts(text, " ");
+        fb_text_add(text, words, n);
+        column += width + (column > 0);
+        words += n + strspn(words + n, " ");
+    }
+    fb_text_puts(text, "\n");
+}
+
+static void print_setting(fb_text *text, const fb_analysis *a)
+{
+    const fb_results *r = a->results;
+    const size_t from = text->n;
+
+    fb_text_printf(text, "%s class", r->class_name);
+    if (r->protocol != NULL) {
+        fb_text_puts(text, " · ");
+        fb_say_protocol(text, r->protocol);
+    }
+    if (r->model.name[0] != 0) fb_text_printf(text, " · %s", r->model.name);
+    if (r->compute != NULL) fb_text_printf(text, " · compute %s", r->compute);
+    fb_say_clean(text, from);
+    fb_text_puts(text, "\n");
+}
+
+static void print_caption(fb_text *text, const fb_analysis *a, const fb_table *table)
+{
+    const fb_result_task *task = &a->results->tasks[table->task];
+    const fb_row *last = &table->rows[table->n_rows - 1];
+    const size_t from = text->n;
+
+    fb_text_printf(text, "%s · ", task->name);
+    fb_say_budget(text, &a->results->budgets[table->budget]);
+    fb_text_puts(text, " = ");
+    fb_say_bytes(text, last->budget_bytes);
+    fb_text_puts(text, " of ");
+    fb_say_bytes(text, last->full_bytes);
+    fb_text_puts(text, " (mean) · ");
+    fb_say_count(text, table->n_samples, "sample");
+    fb_text_puts(text, ", ");
+    fb_say_count(text, table->n_documents, "document");
+    fb_text_printf(text, " · %s in %s, %s is better", fb_say_metric(task->metric),
+                   task->unit, task->lower_is_better ? "lower" : "higher");
+    fb_say_clean(text, from);
+    fb_text_puts(text, "\n");
+}
+
+static void print_mark(fb_text *text, const char *rule, int n, const char *what)
+{
+    const size_t from = text->n;
+
+    if (n == 0) return;
+    fb_text_printf(text, "%s: ", rule);
+    fb_say_clean(text, from);
+    fb_say_count(text, n, "cell");
+    fb_text_printf(text, " %s\n", what);
+}
+
+/* Sign flips have a smallest p: with few documents no pair can differ after Holm. */
+static void print_power_of_pairs(fb_text *text, const fb_analysis *a,
+                                 const fb_table *table)
+{
+    int n = 0;
+
+    for (int r = 0; r < table->n_rows; r++)
+        n += table->rows[r].letters[0] != 0;
+    if (n < 2 || ldexp(n * (n - 1), -table->n_documents) < 1 - a->confidence) return;
+    fb_say_count(text, table->n_documents, "document");
+    fb_text_printf(text, " cannot tell %d pairs apart: all share a letter\n",
+                   n * (n - 1) / 2);
+}
+
+static void print_marks(fb_text *text, const fb_analysis *a, const fb_table *table)
+{
+    for (int r = 0; r < table->n_rows; r++) {
+        const fb_row *row = &table->rows[r];
+        const char *rule = a->results->rules[row->rule].label;
+
+        print_mark(text, rule, row->n_fallback,
+                   "used the fallback for short contexts (sinks and recents)");
+        print_mark(text, rule, row->n_shrunk, "shrank the protected entries");
+        print_mark(text, rule, row->n_without_choice,
+                   row->is_without_choice ? "had no entry to choose: not ranked"
+                                          : "had no entry to choose");
+    }
+    if (table->n_left_out > 0) {
+        fb_say_count(text, table->n_left_out, "sample");
+        fb_text_puts(text, " left out: not finished under every rule of the table\n");
+    }
+}
+
+void fb_analysis_print_text(fb_text *text, const fb_analysis *a)
+{
+    print_wrapped(text, a->headline);
+    fb_text_puts(text, "\n");
+    if (a->paragraph[0] != 0) {
+        print_wrapped(text, a->paragraph);
+        fb_text_puts(text, "\n");
+    }
+    print_setting(text, a);
+    for (int t = 0; t < a->n_tables; t++) {
+        fb_text_puts(text, "\n");
+        print_caption(text, a, &a->tables[t]);
+        print_rows(text, a, &a->tables[t]);
+        print_marks(text, a, &a->tables[t]);
+        print_power_of_pairs(text, a, &a->tables[t]);
+        if (!isnan(a->tables[t].smallest_effect)) {
+            fb_say_smallest(text, a, &a->tables[t]);
+            fb_text_puts(text, "\n");
+        }
+    }
+    if (a->n_tables > 0) {
+        fb_text_puts(text, "\nsame letter: not distinguishable at ");
+        fb_say_percent(text, a->confidence);
+        fb_text_puts(text, " (paired sign flips, Holm over all pairs)");
+    }
+    fb_text_printf(text, "\n%s\n", a->signature);
+}

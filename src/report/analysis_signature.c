@@ -1,0 +1,58 @@
+/* analysis_signature.c - one line of all that must agree before two numbers may be
+ * compared.
+ *
+ *   fb1|m:3f2a9c|k:native.f32.kv32|p:prefill.agnostic.original|g:4+16|b:10%,20%|c:cap5|
+ *   t:niah.1|n:300|s:1|v:0.1.0
+ *
+ * m model, k kernel, p protocol, g protection, b budgets, c compute, t tasks with
+ * versions, n samples, s seeds, v version of the program. What a file
+ * does not tell is a question mark.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "report/analysis_parts.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static const char *or_unknown(const char *word)
+{
+    return word == NULL || word[0] == 0 ? "?" : word;
+}
+
+/* The first word that begins with a digit: "0.1.0" of "flexbudget 0.1.0 (3f2a9c1)". */
+static void add_version(fb_text *text, const char *program)
+{
+    const char *at = program;
+
+    while (*at != 0 && !(isdigit((unsigned char)*at) &&
+                         (at == program || !isalnum((unsigned char)at[-1]))))
+        at++;
+    if (*at == 0) fb_text_puts(text, "?");
+    fb_text_add(text, at, strspn(at, "0123456789."));
+}
+
+void fb_say_signature(fb_text *text, const fb_analysis *analysis)
+{
+    const fb_results *r = analysis->results;
+    int n_samples = 0, n_seeds = 1;
+
+    for (int t = 0; t < analysis->n_tables; t++) {
+        const fb_table *table = &analysis->tables[t];
+
+        if (t == 0 || table[-1].task != table->task) n_samples += table->n_samples;
+        for (int row = 0; row < table->n_rows; row++)
+            if (table->rows[row].n_seeds > n_seeds) n_seeds = table->rows[row].n_seeds;
+    }
+    fb_text_printf(text, "fb1|m:%.6s|k:%s|p:%s|g:%s|b:", or_unknown(r->model.sha256),
+                   or_unknown(r->kernel), or_unknown(r->protocol),
+                   or_unknown(r->protection));
+    for (int b = 0; b < r->n_budgets; b++)
+        fb_text_printf(text, "%s%s", b == 0 ? "" : ",", r->budgets[b].asked);
+    fb_text_printf(text, "|c:%s|t:", or_unknown(r->compute));
+    for (int t = 0; t < r->n_tasks; t++)
+        fb_text_printf(text, "%s%s.%lld", t == 0 ? "" : ",", r->tasks[t].name,
+                       (long long)r->tasks[t].version);
+    fb_text_printf(text, "|n:%d|s:%d|v:", n_samples, n_seeds);
+    add_version(text, r->program);
+}

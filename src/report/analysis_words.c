@@ -1,0 +1,177 @@
+/* analysis_words.c - numbers and lists as a person reads them.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "report/analysis_parts.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MINUS "\xe2\x88\x92" /* U+2212 */
+
+static void say(fb_text *text, double value, int digits, bool has_plus)
+{
+    char number[64];
+    bool is_zero;
+
+    if (!isfinite(value)) {
+        fb_text_puts(text, "-");
+        return;
+    }
+    (void)snprintf(number, sizeof number, "%.*f", digits, fabs(value));
+    for (char *c = number; *c != 0; c++)
+        if (*c == ',') *c = '.'; /* whatever the locale */
+    is_zero = strspn(number, "0.") == strlen(number);
+    if (value < 0 && !is_zero) fb_text_puts(text, MINUS);
+    if (value > 0 && !is_zero && has_plus) fb_text_puts(text, "+");
+    fb_text_puts(text, number);
+}
+
+void fb_say_number(fb_text *text, double value, int digits)
+{
+    say(text, value, digits, false);
+}
+
+void fb_say_signed(fb_text *text, double value, int digits)
+{
+    say(text, value, digits, true);
+}
+
+void fb_say_interval(fb_text *text, fb_interval interval, int digits, bool is_signed)
+{
+    say(text, interval.low, digits, is_signed);
+    fb_text_puts(text, " to ");
+    say(text, interval.high, digits, is_signed);
+}
+
+void fb_say_p(fb_text *text, double p)
+{
+    if (p < 0.001)
+        fb_text_puts(text, "<0.001");
+    else
+        say(text, p, p < 0.0995 ? 3 : 2, false);
+}
+
+/* Whole percents from 10 on, one digit below, and near 100, where a unit matters. */
+void fb_say_percent(fb_text *text, double share)
+{
+    const double percent = 100 * share;
+    const bool is_whole = fabs(percent - round(percent)) < 0.05;
+
+    say(text, percent, is_whole || (fabs(percent) >= 10 && percent < 99) ? 0 : 1,
+        false);
+    if (isfinite(share)) fb_text_puts(text, " %");
+}
+
+void fb_say_bytes(fb_text *text, double bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+
+    while (bytes >= 1024 && unit < 4) {
+        bytes /= 1024;
+        unit++;
+    }
+    say(text, bytes, unit == 0 || bytes >= 100 ? 0 : 1, false);
+    fb_text_printf(text, " %s", units[unit]);
+}
+
+/* "20%" is "20 %", "256t" is "256 tokens per head", "64MiB" is "64 MiB". */
+void fb_say_budget(fb_text *text, const fb_store_budget *budget)
+{
+    const size_t n = strspn(budget->asked, "0123456789.");
+    const char *unit = budget->asked + n;
+
+    fb_text_add(text, budget->asked, n);
+    while (isspace((unsigned char)*unit))
+        unit++;
+    if (*unit == 't')
+        fb_text_puts(text, " tokens per head");
+    else if (*unit != 0)
+        fb_text_printf(text, "%s%s", n > 0 ? " " : "", unit);
+}
+
+void fb_say_count(fb_text *text, int n, const char *word)
+{
+    fb_text_printf(text, "%d %s%s", n, word, n == 1 ? "" : "s");
+}
+
+void fb_say_list(fb_text *text, const char *const *names, int n)
+{
+    for (int i = 0; i < n; i++)
+        fb_text_printf(text, "%s%s",
+                       i == 0       ? ""
+                       : i == n - 1 ? " and "
+                                    : ", ",
+                       names[i]);
+}
+
+const char *fb_say_metric(const char *metric)
+{
+    static const char *const names[][2] = {{"kl", "KL"},
+                                           {"nll", "NLL"},
+                                           {"em", "exact match"},
+                                           {"em_tf", "exact match"},
+                                           {"top1", "same first choice"}};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(metric, names[i][0]) == 0) return names[i][1];
+    return metric;
+}
+
+void fb_say_protocol(fb_text *text, const char *protocol)
+{
+    static const char *const words[][2] = {{"agnostic", ", question not seen"},
+                                           {"aware", ", question seen"},
+                                           {"original", ""},
+                                           {"compact", ", positions renumbered"}};
+    size_t n = strcspn(protocol, ".");
+
+    fb_text_add(text, protocol, n);
+    for (const char *at = protocol + n; *at == '.'; at += n) {
+        const char *word = NULL;
+
+        n = strcspn(++at, ".");
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            if (strlen(words[i][0]) == n && strncmp(at, words[i][0], n) == 0)
+                word = words[i][1];
+        if (word != NULL)
+            fb_text_puts(text, word);
+        else
+            fb_text_printf(text, ", %.*s", (int)n, at);
+    }
+}
+
+/* A share of 1 needs no unit. */
+void fb_say_unit(fb_text *text, const fb_result_task *task)
+{
+    if (task->unit[0] != 0 && strcmp(task->unit, "share") != 0)
+        fb_text_printf(text, " %s", task->unit);
+}
+
+void fb_say_smallest(fb_text *text, const fb_analysis *analysis, const fb_table *table)
+{
+    const bool is_equal = !(table->smallest_effect > 0);
+
+    if (is_equal) fb_text_puts(text, "the values are equal in all ");
+    fb_say_count(text, table->n_documents, "document");
+    if (isinf(table->smallest_effect)) {
+        fb_text_puts(text, " cannot show any difference at ");
+        fb_say_percent(text, analysis->confidence);
+    } else if (!is_equal) {
+        fb_text_puts(text, " could show ");
+        fb_say_number(text, table->smallest_effect, table->digits);
+        fb_say_unit(text, &analysis->results->tasks[table->task]);
+    }
+}
+
+void fb_say_clean(fb_text *text, size_t from)
+{
+    for (size_t i = from; !text->failed && i < text->n; i++) {
+        const unsigned char c = (unsigned char)text->bytes[i];
+
+        if (c < 0x20 || c == 0x7f) text->bytes[i] = '?';
+    }
+}
