@@ -270,7 +270,7 @@ static void skip(void *self, const char *sentence)
     struct making *making = self;
 
     making->n_rejected++;
-    making->outer->skip(making->outer->self, sentence);
+    if (making->outer->skip != NULL) making->outer->skip(making->outer->self, sentence);
 }
 
 static fb_status judge(const struct making *making, fb_status status)
@@ -297,8 +297,8 @@ fb_status fb_task_make(const fb_bound_task *task, const fb_task_env *env)
     fb_status status = fb_bound_task_check(task);
 
     if (status != FB_OK) return status;
-    FB_ASSERT(env->count != NULL && env->cut != NULL && env->emit != NULL);
-    FB_ASSERT(env->reject != NULL && env->skip != NULL);
+    FB_ASSERT(env->count != NULL && env->cut != NULL);
+    FB_ASSERT(env->emit != NULL && env->reject != NULL);
     inner.self = &making;
     inner.count = count;
     inner.cut = cut;
