@@ -197,7 +197,7 @@
     const label = Math.min(widest(rows.map((row) => row.rule), 13) + 14, host.clientWidth * 0.4);
     const first = 12;
     const second = first + Math.max(42, widest(rows.filter((r) => r.p).map((row) => row.value), 12)) + 10;
-    const third = second + 50;
+    const third = second + 54;
     const right = third + Math.max(28, widest(rows.map((row) => row.group), 12)) + 4;
     const [worse, better] = lower ? ["worse →", "← better"] : ["← worse", "better →"];
     const nat = unit ? `, ${unit}` : "";
