@@ -18,7 +18,7 @@ export CC
 # What the goals need is installed, or named, before anything else happens.
 GOALS  := $(or $(MAKECMDGOALS),all)
 NEEDS  := $(if $(filter-out help clean setup web,$(GOALS)),build) $(if $(filter test%,$(GOALS)),test) \
-          $(if $(filter test-real demo $(MODEL),$(GOALS)),model) $(if $(filter check% fuzz,$(GOALS)),check) \
+          $(if $(filter test-real demo bench $(MODEL),$(GOALS)),model) $(if $(filter check% fuzz,$(GOALS)),check) \
           $(if $(filter digest-probe,$(GOALS)),cross)
 ifneq ($(strip $(NEEDS)),)
 ifneq ($(shell tools/setup.sh $(NEEDS) >&2 && echo done),done)
@@ -102,13 +102,15 @@ $(BUILTIN) &: $(BUILD)/make_builtin_model
 $(BUILD)/obj/src/model/builtin.o: $(BUILTIN)
 $(BUILD)/obj/src/model/builtin.o: CPPFLAGS += -DFB_GEN='"$(BUILD)/gen"'
 
-# --- tests: one program per file; scripts beside them are run too ---
-ROOMS := unit ops rules science golden cases fail
+# --- tests: tests/ROOM/test_*.c and run_*.{py,sh} are run; other .c files there are their helpers ---
+ROOMS := unit ops rules science golden cases fail cli page
 FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
-TEST_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard $(ROOMS:%=tests/%/*.c))) $(FUZZERS:%=$(BUILD)/tests/fuzz/replay_%)
-TEST_SCRIPTS  := $(wildcard tests/cli/run.py $(ROOMS:%=tests/%/run_*.py) $(ROOMS:%=tests/%/run_*.sh))
-REAL_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/real/*.c))
-REAL_SCRIPTS  := $(wildcard tests/real/*.sh tests/real/*.py)
+programs = $(patsubst %.c,$(BUILD)/%,$(wildcard $(1:%=tests/%/*.c)))
+TEST_BUILT := $(call programs,$(ROOMS)) $(FUZZERS:%=$(BUILD)/tests/fuzz/replay_%)
+REAL_BUILT := $(call programs,real)
+TESTS := $(filter $(BUILD)/tests/fuzz/% $(foreach room,$(ROOMS),$(BUILD)/tests/$(room)/test_%),$(TEST_BUILT)) \
+         $(wildcard tests/cli/run.py $(ROOMS:%=tests/%/run_*.py) $(ROOMS:%=tests/%/run_*.sh))
+REAL_TESTS := $(filter $(BUILD)/tests/real/test_%,$(REAL_BUILT)) $(wildcard tests/real/run_*.py tests/real/run_*.sh)
 RUN_TESTS := FLEXBUDGET_PROGRAM=$(abspath $(PROGRAM)) FLEXBUDGET_BUILD=$(abspath $(BUILD)) tools/run_tests.py
 LINK_TEST = $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d -o $@ $(filter %.c %.a,$^) $(LDLIBS)
 
@@ -119,12 +121,12 @@ $(BUILD)/tests/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(LIB) $(B
 	@mkdir -p $(@D)
 	$(LINK_TEST) -DFB_CORPUS='"tests/fuzz/corpus/$*"'
 
-test: all $(TEST_PROGRAMS) ## every test; the last line is "N passed, N failed"
-	@$(RUN_TESTS) --timeout $(if $(filter release debug,$(VARIANT)),120,600) $(TEST_PROGRAMS) $(TEST_SCRIPTS)
-test-long: all $(TEST_PROGRAMS) ## the same with loops of 10^6 and more
-	@FLEXBUDGET_TEST_LONG=1 $(RUN_TESTS) --timeout 3600 $(TEST_PROGRAMS) $(TEST_SCRIPTS)
-test-real: all $(REAL_PROGRAMS) $(MODEL) ## the default model (fetched once) against references
-	@FLEXBUDGET_TEST_MODEL=$(abspath $(MODEL)) $(RUN_TESTS) --jobs 1 --timeout 480 $(REAL_PROGRAMS) $(REAL_SCRIPTS)
+test: all $(TEST_BUILT) ## every test; the last line is "N passed, N failed"
+	@$(RUN_TESTS) --timeout $(if $(filter release debug,$(VARIANT)),120,600) $(TESTS)
+test-long: all $(TEST_BUILT) ## the same with loops of 10^6 and more
+	@FLEXBUDGET_TEST_LONG=1 $(RUN_TESTS) --timeout 3600 $(TESTS)
+test-real: all $(REAL_BUILT) $(MODEL) ## the default model (fetched once) against references
+	@FLEXBUDGET_TEST_MODEL=$(abspath $(MODEL)) $(RUN_TESTS) --jobs 1 --timeout 480 $(REAL_TESTS)
 $(MODEL):
 	tools/fetch_model.sh $@
 
@@ -161,12 +163,17 @@ CHECKS := format layers headers errors docs scripts warnings symbols tidy
 check: $(CHECKS:%=check-%) ## format, layers, headers, errors, documents, warnings, symbols, tidy
 $(CHECKS:%=check-%): check-%: $(LIB)
 	@CHECK_FLAGS='$(CPPFLAGS) $(BASE_CFLAGS) $(WARNINGS)' BUILD=$(BUILD) tools/check_$*.[sp]* && echo "check-$*: passed"
-.PHONY: check $(CHECKS:%=check-%)
+list-checks:
+	@echo $(CHECKS)
+.PHONY: check list-checks $(CHECKS:%=check-%)
 
 demo: all ## the default experiment on the default model, and report.html
 	@tools/demo.sh $(PROGRAM) $(MODEL)
-bench: all $(MODEL) ## speed against what was promised, to bench.json
-	@tools/bench.sh $(PROGRAM) $(MODEL)
+bench: $(BUILD)/bench/engine_bench $(MODEL) ## speed side by side with transformers and kvpress
+	@bench/bench.sh
+$(BUILD)/bench/%: bench/%.c $(LIB) $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(LINK_TEST)
 web: ## the chart library of the page anew, from npm; needs node
 	tools/web.sh
 install: all ## PREFIX=/usr/local DESTDIR=: program, library, headers, pkg-config file
@@ -174,7 +181,7 @@ install: all ## PREFIX=/usr/local DESTDIR=: program, library, headers, pkg-confi
 	install $(PROGRAM) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(LIB) $(DESTDIR)$(LIBDIR)
 	install -m 644 include/flexbudget/*.h $(DESTDIR)$(PREFIX)/include/flexbudget
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@PACKAGES@|$(PACKAGES)|' tools/flexbudget.pc.in \
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@PACKAGES@|$(PACKAGES)|' -e 's|@VERSION@|$(shell sed -n 's/^.define FB_VERSION "\(.*\)"/\1/p' src/experiment/version.h)|' tools/flexbudget.pc.in \
 	    > $(DESTDIR)$(LIBDIR)/pkgconfig/flexbudget.pc
 clean: ## removes build/ but for fetched models
 	find build -mindepth 1 -maxdepth 1 ! -name models -exec rm -rf {} +
@@ -182,4 +189,4 @@ help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 	@echo; echo "  VARIANT=release|debug|asan|tsan|cover   TUNE=native   CC=gcc|clang   WERROR=1"
 
--include $(LIB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(TEST_PROGRAMS:=.d) $(REAL_PROGRAMS:=.d) $(PROBE_OBJECTS:.o=.d)
+-include $(LIB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(TEST_BUILT:=.d) $(REAL_BUILT:=.d) $(PROBE_OBJECTS:.o=.d)

@@ -12,39 +12,42 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct quota {
     long long use, period; /* microseconds of CPU time in so many of the clock */
 };
 
-/* Reads one or both numbers of folder/name; how many there were. "max" is none. */
-static int read_numbers(const char *folder, const char *name, long long *first,
-                        long long *second)
+/* Reads the number or the two numbers of folder/name; what is not there stays. "max" is
+ * no number. */
+static void read_numbers(const char *folder, const char *name, long long *first,
+                         long long *second)
 {
-    char path[PATH_MAX + 32];
+    char path[PATH_MAX + 32], line[64] = "", *end;
     FILE *file;
-    int n;
 
     (void)snprintf(path, sizeof path, "%s/%s", folder, name);
     file = fopen(path, "re");
-    if (file == NULL) return 0;
-    n = fscanf(file, "%lld %lld", first, second);
+    if (file == NULL) return;
+    if (fgets(line, sizeof line, file) != NULL) {
+        *first = strtoll(line, &end, 10);
+        if (*end == ' ') *second = strtoll(end, NULL, 10);
+    }
     fclose(file);
-    return n < 0 ? 0 : n;
 }
 
 /* CPUs of one group's folder; 0: no limit. */
 static int limit_of(const char *folder, bool is_v2)
 {
     struct quota quota = {0, 0};
-    long long unused;
+    long long unused = 0;
 
     if (is_v2) {
-        (void)read_numbers(folder, "cpu.max", &quota.use, &quota.period);
+        read_numbers(folder, "cpu.max", &quota.use, &quota.period);
     } else {
-        (void)read_numbers(folder, "cpu.cfs_quota_us", &quota.use, &unused);
-        (void)read_numbers(folder, "cpu.cfs_period_us", &quota.period, &unused);
+        read_numbers(folder, "cpu.cfs_quota_us", &quota.use, &unused);
+        read_numbers(folder, "cpu.cfs_period_us", &quota.period, &unused);
     }
     if (quota.use <= 0 || quota.period <= 0) return 0;
     if (quota.use / quota.period >= INT_MAX) return 0;

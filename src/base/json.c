@@ -12,9 +12,15 @@
 #include <pthread.h>
 #include <string.h>
 
+/* jansson reports most failed allocations as errors of the text, so we watch it. */
+static _Thread_local bool ran_out;
+
 static void *allocate(size_t size)
 {
-    return fb_alloc(FB_ACCOUNT_other, size);
+    void *block = fb_alloc(FB_ACCOUNT_other, size);
+
+    ran_out = ran_out || block == NULL;
+    return block;
 }
 
 static void use_our_memory(void)
@@ -26,7 +32,7 @@ static void use_our_memory(void)
 
 static fb_status explain(const json_error_t *error, const char *text, size_t n)
 {
-    if (json_error_code(error) == json_error_out_of_memory)
+    if (ran_out || json_error_code(error) == json_error_out_of_memory)
         return fb_fail(FB_NO_MEMORY, "no memory for JSON of %zu bytes", n);
     if (n == 0 || memchr(text, '\n', n) == NULL)
         return fb_fail(FB_FORMAT, "%s (column %d)", error->text, error->column);
@@ -40,6 +46,7 @@ fb_status fb_json_parse(fb_json **out, const char *text, size_t n)
     json_error_t error;
 
     (void)pthread_once(&once, use_our_memory);
+    ran_out = false;
     *out = json_loadb(n == 0 ? "" : text, n, JSON_REJECT_DUPLICATES, &error);
     return *out == NULL ? explain(&error, text, n) : FB_OK;
 }

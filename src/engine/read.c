@@ -115,22 +115,24 @@ static bool scores_now(const fb_reading *reading, const fb_scored_rule *rule)
            !fb_select_falls_back(rule->rule, reading->n);
 }
 
+static void charge_to(fb_reading *reading, fb_ledger *ledger)
+{
+    reading->payer = ledger;
+    fb_ops_charge(reading->engine->ops, &reading->payer, 1);
+}
+
 static fb_status score_layer(void *self, int64_t layer, fb_tensor sum, fb_tensor rows)
 {
     fb_reading *reading = self;
-    fb_ops *ops = reading->engine->ops;
-    fb_ledger *const pass = &reading->pass;
     fb_status status = FB_OK;
 
     for (int r = 0; status == FB_OK && r < reading->n_rules; r++) {
-        fb_ledger *const own = &reading->rules[r].ledger;
-
         if (!scores_now(reading, &reading->rules[r])) continue;
-        fb_ops_charge(ops, &own, 1);
+        charge_to(reading, &reading->rules[r].ledger);
         status = fb_reading_score_layer(reading, &reading->rules[r], layer, sum, rows,
                                         FB_NONE);
     }
-    fb_ops_charge(ops, &pass, 1);
+    charge_to(reading, &reading->pass);
     return status;
 }
 
@@ -207,7 +209,6 @@ static fb_status hash_cache(fb_reading *reading)
 static fb_status run_pass(fb_reading *reading, const int32_t *ids)
 {
     fb_ops *ops = reading->engine->ops;
-    fb_ledger *const ledger = &reading->pass;
     fb_context_pass pass = {.engine = reading->engine,
                             .ids = ids,
                             .n = reading->n,
@@ -217,7 +218,7 @@ static fb_status run_pass(fb_reading *reading, const int32_t *ids)
     fb_status status;
 
     ask_for_signals(reading, &pass);
-    fb_ops_charge(ops, &ledger, 1);
+    charge_to(reading, &reading->pass);
     fb_scope_open(ops);
     fb_trace_begin(ops, 1);
     status = fb_context_run(&pass);

@@ -23,7 +23,8 @@ struct fb_reading {
     fb_scored_rule *rules;
     int n_rules;
     fb_cache *cache;
-    fb_ledger pass; /* of the context, with the signals of all rules */
+    fb_ledger pass;   /* of the context, with the signals of all rules */
+    fb_ledger *payer; /* who is charged now; lent to the operators */
     char trace[65], cache_sha256[65];
     /* The full cache's own answer to the last question. */
     char question_sha256[65];

@@ -319,3 +319,8 @@ done:
     fb_text_clear(&path);
     return status;
 }
+
+double fb_model_attention_scale(const fb_model *m)
+{
+    return 1 / __builtin_sqrt((double)m->facts.head_dim);
+}

@@ -60,7 +60,7 @@ static double exp_near_zero(double r, double low)
         1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800,
     };
 
-    return 1 + (r + (low + r * r * polynomial(r, c, 12)));
+    return 1 + (r + (low * (1 + r + r * r / 2) + r * r * polynomial(r, c, 12)));
 }
 
 static double exp_of_sum(double x, double low)

@@ -20,8 +20,9 @@ typedef struct fb_product {
     const float *panels; /* [columns / 32][panel_stride][32], k rows used */
     float *out;          /* [rows][out_stride] */
     int64_t x_stride, panel_stride, out_stride;
+    float *sums; /* NULL, or [rows]: also x[r][0] + x[r][1] + ..., a chain */
     float scale;
-    bool goes_on; /* the chains start at what `out` holds instead of at +0 */
+    bool goes_on; /* chains start at what `out` and `sums` hold instead of at +0 */
 } fb_product;
 
 typedef struct fb_isa_tiles {
@@ -35,9 +36,6 @@ typedef struct fb_isa_rows {
     float (*max)(const float *x, int64_t n);
     /* x = exp(x - max). */
     void (*exp_minus)(float *x, int64_t n, float max);
-    /* sums[r] = x[r][0] + x[r][1] + ..., a chain in this order from +0. */
-    void (*chains)(const float *x, int64_t stride, int64_t rows, int64_t n,
-                   float *sums);
     /* to[j] = fma(x[r][j], factor[r], to[j]) for r ascending. */
     void (*add_rows)(float *to, const float *x, int64_t stride, int64_t rows, int64_t n,
                      const float *factor);

@@ -18,11 +18,7 @@ typedef uint64_t ulvec __attribute__((vector_size(4 * FB_LANES)));
 
 FB_INLINE dvec all_d(double x)
 {
-    dvec v;
-
-    for (int i = 0; i < DLANES; i++)
-        v[i] = x;
-    return v;
+    return x - (dvec){0};
 }
 
 FB_INLINE dvec load_d(const float *from)

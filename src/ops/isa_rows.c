@@ -45,19 +45,27 @@ static void exp_row(const float *x, float *out, int64_t n)
     if (i < n) store_some(out + i, exp_vec(load_some(x + i, n - i, 0)), n - i);
 }
 
+FB_INLINE vec max_vec(vec a, vec b)
+{
+    return choose(a > b, a, b);
+}
+
+/* Four vectors side by side hide the latency of a comparison. */
 static float max_row(const float *x, int64_t n)
 {
+    enum { SIDE_BY_SIDE = 4, STEP = SIDE_BY_SIDE * FB_LANES };
     const float lowest = -__builtin_inff();
-    vec most = all(lowest);
+    vec most[SIDE_BY_SIDE] = {all(lowest), all(lowest), all(lowest), all(lowest)};
     float lanes[FB_LANES], max = lowest;
     int64_t i = 0;
 
-    for (; i + LANES <= n; i += LANES) {
-        const vec v = load(x + i);
-
-        most = choose(v > most, v, most);
-    }
-    store(lanes, most);
+    for (; i + STEP <= n; i += STEP)
+#pragma GCC unroll 4
+        for (int v = 0; v < SIDE_BY_SIDE; v++)
+            most[v] = max_vec(load(x + i + v * LANES), most[v]);
+    for (; i + LANES <= n; i += LANES)
+        most[0] = max_vec(load(x + i), most[0]);
+    store(lanes, max_vec(max_vec(most[0], most[1]), max_vec(most[2], most[3])));
     for (int l = 0; l < LANES; l++)
         max = lanes[l] > max ? lanes[l] : max;
     for (; i < n; i++)
@@ -73,27 +81,6 @@ static void exp_minus(float *x, int64_t n, float max)
         store(x + i, exp_vec(load(x + i) - all(max)));
     if (i < n)
         store_some(x + i, exp_vec(load_some(x + i, n - i, max) - all(max)), n - i);
-}
-
-/* Twelve rows side by side hide the latency of an addition. */
-static void chains(const float *x, int64_t stride, int64_t rows, int64_t n, float *sums)
-{
-    enum { SIDE_BY_SIDE = 12 };
-
-    for (int64_t first = 0; first < rows; first += SIDE_BY_SIDE) {
-        const int64_t left = rows - first;
-        float sum[SIDE_BY_SIDE] = {0};
-        const float *row[SIDE_BY_SIDE];
-
-        for (int r = 0; r < SIDE_BY_SIDE; r++)
-            row[r] = x + (first + (r < left ? r : left - 1)) * stride;
-        for (int64_t j = 0; j < n; j++)
-#pragma GCC unroll 12
-            for (int r = 0; r < SIDE_BY_SIDE; r++)
-                sum[r] += row[r][j];
-        for (int r = 0; r < SIDE_BY_SIDE && r < left; r++)
-            sums[first + r] = sum[r];
-    }
 }
 
 static void add_rows(float *to, const float *x, int64_t stride, int64_t rows, int64_t n,
@@ -185,7 +172,6 @@ const fb_isa_rows FB_TABLE(fb_isa_rows) = {
     .exp = exp_row,
     .max = max_row,
     .exp_minus = exp_minus,
-    .chains = chains,
     .add_rows = add_rows,
     .divide = divide,
     .rms_norm = rms_norm,

@@ -17,109 +17,140 @@ enum {
     VECTORS = FB_LANES == 4 ? 4 : 2, /* of a tile's width */
     WIDTH = VECTORS * FB_LANES,
     TALLEST = FB_LANES == 16 ? 12 : 6,
-    ROWS_IN_CACHE = 192, /* of x, while all panels pass by */
+    TALLEST_WITH_SUMS = FB_LANES == 16 ? 8 : 4, /* these need registers too */
+    ROWS_IN_CACHE = 192,                        /* of x, while all panels pass by */
 };
 _Static_assert(PANEL % WIDTH == 0, "a panel is a number of tiles");
 
-/* `height` is a constant where this is expanded, so the sums become registers. */
-FB_INLINE void tile(int height, const fb_product *p, const float *x, const float *panel,
-                    float *out)
+/* Where a tile begins. */
+typedef struct corner {
+    const float *x, *panel;
+    float *out, *sums;
+} corner;
+
+/* `height` and `with_sums` are constants where this is expanded, so all sums become
+ * registers. */
+FB_INLINE void tile(int height, bool with_sums, const fb_product *p, corner at)
 {
     vec sums[TALLEST][VECTORS];
+    float row_sums[TALLEST];
 
 #pragma GCC unroll 12
-    for (int r = 0; r < height; r++)
+    for (int r = 0; r < height; r++) {
+        if (with_sums) row_sums[r] = p->goes_on ? at.sums[r] : 0;
 #pragma GCC unroll 4
         for (int v = 0; v < VECTORS; v++)
             sums[r][v] =
-                p->goes_on ? load(out + r * p->out_stride + v * LANES) : all(0);
+                p->goes_on ? load(at.out + r * p->out_stride + v * LANES) : all(0);
+    }
     for (int64_t k = 0; k < p->k; k++) {
         vec w[VECTORS];
 
 #pragma GCC unroll 4
         for (int v = 0; v < VECTORS; v++)
-            w[v] = load(panel + k * PANEL + v * LANES);
+            w[v] = load(at.panel + k * PANEL + v * LANES);
 #pragma GCC unroll 12
         for (int r = 0; r < height; r++) {
-            const float factor = x[r * p->x_stride + k];
+            const float factor = at.x[r * p->x_stride + k];
 
+            if (with_sums) row_sums[r] += factor;
 #pragma GCC unroll 4
             for (int v = 0; v < VECTORS; v++)
                 sums[r][v] = fma_all(factor, w[v], sums[r][v]);
         }
     }
 #pragma GCC unroll 12
-    for (int r = 0; r < height; r++)
+    for (int r = 0; r < height; r++) {
+        if (with_sums) at.sums[r] = row_sums[r];
 #pragma GCC unroll 4
         for (int v = 0; v < VECTORS; v++)
-            store(out + r * p->out_stride + v * LANES,
+            store(at.out + r * p->out_stride + v * LANES,
                   (sums[r][v] + all(0)) * all(p->scale));
+    }
 }
 
+typedef void tile_of_height(const fb_product *p, corner at);
+
 #define FB_TILE(height)                                                                \
-    static void tile_##height(const fb_product *p, const float *x, const float *panel, \
-                              float *out)                                              \
+    static void tile_##height(const fb_product *p, corner at)                          \
     {                                                                                  \
-        tile(height, p, x, panel, out);                                                \
+        tile(height, false, p, at);                                                    \
     }
 
-typedef void tile_of_height(const fb_product *p, const float *x, const float *panel,
-                            float *out);
+#define FB_TILE_WITH_SUMS(height)                                                      \
+    static void summing_tile_##height(const fb_product *p, corner at)                  \
+    {                                                                                  \
+        tile(height, true, p, at);                                                     \
+    }
 
-FB_TILE(1)
-FB_TILE(2)
-FB_TILE(3)
-FB_TILE(4)
-FB_TILE(5)
-FB_TILE(6)
+#define FB_LOW_HEIGHTS(X) X(1) X(2) X(3) X(4)
 #if FB_LANES == 16
-FB_TILE(7)
-FB_TILE(8)
-FB_TILE(9)
-FB_TILE(10)
-FB_TILE(11)
-FB_TILE(12)
+#define FB_SUM_HEIGHTS(X) FB_LOW_HEIGHTS(X) X(5) X(6) X(7) X(8)
+#define FB_HEIGHTS(X)     FB_SUM_HEIGHTS(X) X(9) X(10) X(11) X(12)
+#else
+#define FB_SUM_HEIGHTS(X) FB_LOW_HEIGHTS(X)
+#define FB_HEIGHTS(X)     FB_SUM_HEIGHTS(X) X(5) X(6)
 #endif
 
-static tile_of_height *const tiles[TALLEST + 1] = {
-    NULL,   tile_1, tile_2, tile_3,  tile_4,  tile_5,  tile_6,
-#if FB_LANES == 16
-    tile_7, tile_8, tile_9, tile_10, tile_11, tile_12,
-#endif
-};
+FB_HEIGHTS(FB_TILE)
+FB_SUM_HEIGHTS(FB_TILE_WITH_SUMS)
 
-/* Columns [first, first + WIDTH) of a panel for `height` rows; those that `out` does
- * not have are dropped. */
-static void tile_in_panel(int height, const fb_product *p, const float *x,
-                          const float *panel, float *out, int64_t columns)
+#define FB_TILE_ROW(height)     [height] = tile_##height,
+#define FB_SUM_TILE_ROW(height) [height] = summing_tile_##height,
+
+static tile_of_height *const tiles[TALLEST + 1] = {FB_HEIGHTS(FB_TILE_ROW)};
+static tile_of_height *const summing_tiles[TALLEST_WITH_SUMS + 1] = {
+    FB_SUM_HEIGHTS(FB_SUM_TILE_ROW)};
+
+/* A tile of which `out` has only the first `columns`. */
+static void narrow_tile(tile_of_height *run, int height, const fb_product *p, corner at,
+                        int64_t columns)
 {
     float whole[TALLEST][PANEL];
     fb_product narrow = *p;
+    float *out = at.out;
 
-    if (columns >= WIDTH) {
-        tiles[height](p, x, panel, out);
-        return;
-    }
     for (int r = 0; r < height; r++)
         memcpy(whole[r], out + r * p->out_stride, (size_t)columns * sizeof *out);
     narrow.out_stride = PANEL;
-    tiles[height](&narrow, x, panel, whole[0]);
+    at.out = whole[0];
+    run(&narrow, at);
     for (int r = 0; r < height; r++)
         memcpy(out + r * p->out_stride, whole[r], (size_t)columns * sizeof *out);
 }
 
-static void panel_times_rows(const fb_product *p, int64_t first, int64_t end,
-                             int64_t column)
+/* A panel's tiles side by side for some rows. The first makes the sums. */
+static void tiles_in_panel(int height, const fb_product *p, corner at, int64_t columns)
 {
-    const float *panel = p->panels + column / PANEL * p->panel_stride * PANEL;
-    int64_t n_tiles = (end - first + TALLEST - 1) / TALLEST;
+    for (int64_t c = 0; c < PANEL && c < columns; c += WIDTH) {
+        tile_of_height *const run =
+            at.sums != NULL ? summing_tiles[height] : tiles[height];
+
+        if (columns - c >= WIDTH)
+            run(p, at);
+        else
+            narrow_tile(run, height, p, at, columns - c);
+        at.panel += WIDTH;
+        at.out += WIDTH;
+        at.sums = NULL;
+    }
+}
+
+/* Rows [first, end) times the panel that begins at column c. */
+static void panel_times_rows(const fb_product *p, int64_t first, int64_t end, int64_t c)
+{
+    float *const sums = c == 0 ? p->sums : NULL;
+    const int64_t tallest = sums != NULL ? TALLEST_WITH_SUMS : TALLEST;
+    int64_t n_tiles = (end - first + tallest - 1) / tallest;
 
     for (int64_t r = first; r < end; n_tiles--) {
         const int height = (int)((end - r + n_tiles - 1) / n_tiles);
 
-        for (int64_t c = column; c < column + PANEL && c < p->columns; c += WIDTH)
-            tile_in_panel(height, p, p->x + r * p->x_stride, panel + c % PANEL,
-                          p->out + r * p->out_stride + c, p->columns - c);
+        tiles_in_panel(height, p,
+                       (corner){p->x + r * p->x_stride, p->panels + c * p->panel_stride,
+                                p->out + r * p->out_stride + c,
+                                sums != NULL ? sums + r : NULL},
+                       p->columns - c);
         r += height;
     }
 }

@@ -6,8 +6,7 @@
  *
  *   S = Q K^T scale     rows x entries, panels of keys outside, so a panel is read once
  *   P = exp(S - max)    row by row; entries a row does not see: exactly 0
- *   l = row sums of P   chains
- *   O = P V             blocks of entries outside, chains that go on
+ *   O = P V, l = row sums of P    blocks of entries outside, chains that go on
  *   O / l, and the signals
  *
  * A row is the context's entries followed by the tail's, so sums simply go on over the
@@ -172,6 +171,7 @@ static void hide(const fb_part *part, float *s)
         if (part->hidden[j] != 0) s[j] = -__builtin_inff();
 }
 
+/* A row has room behind its last entry; what the exponential makes of it is cleared. */
 static void exponentials(const struct block *b)
 {
     const fb_isa_rows *loops = b->job->native->isa->rows;
@@ -183,10 +183,9 @@ static void exponentials(const struct block *b)
 
         hide(&b->segment->context, s);
         if (b->has_tail) hide(&b->segment->tail, s + b->segment->context.n);
-        loops->exp_minus(s, n, loops->max(s, n));
+        loops->exp_minus(s, fb_round_up(n, 16), loops->max(s, n));
         memset(s + n, 0, (size_t)(width - n) * sizeof *s);
     }
-    loops->chains(b->p, b->job->stride, b->rows, width, b->l);
 }
 
 /* --- O */
@@ -224,6 +223,7 @@ static void add_values(const struct block *b, const fb_slot *slot, int64_t at,
                 .x_stride = b->job->stride,
                 .panel_stride = here,
                 .out_stride = b->job->o_stride,
+                .sums = p == 0 ? b->l : NULL,
                 .scale = 1,
                 .goes_on = at + j > 0,
             });

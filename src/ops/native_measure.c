@@ -74,11 +74,12 @@ static void kl_rows(void *context, int64_t begin, int64_t end, int thread)
     (void)thread;
     for (int64_t r = begin; r < end; r++) {
         const float *q = fb_floats(&m->call->in[1]) + r * n;
+        const double kl = m->native->isa->doubles->kl(
+            fb_floats(&m->call->in[0]) + r % n_p * n, m->of_p[r % n_p], q,
+            log_sum(m->native, q, n), n);
 
-        out[r] = m->native->isa->doubles->kl(fb_floats(&m->call->in[0]) + r % n_p * n,
-                                             m->of_p[r % n_p], q,
-                                             log_sum(m->native, q, n), n);
-        if (out[r] != out[r]) atomic_store(&m->is_bad, true);
+        out[r] = kl > 0 ? kl : 0; /* never negative; rounding can be */
+        if (kl != kl) atomic_store(&m->is_bad, true);
     }
 }
 

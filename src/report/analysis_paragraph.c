@@ -197,9 +197,9 @@ static void say_measured(const fb_story *story)
 {
     const fb_table *table = story->tables[0];
 
-    fb_text_printf(story->text, "%s, ",
+    fb_text_printf(story->text, "Measured on %s: ",
                    story->results->model.name[0] != 0 ? story->results->model.name
-                                                      : "unknown model");
+                                                      : "an unknown model");
     fb_say_count(story->text, table->n_documents, "document");
     fb_text_printf(story->text, " of about %d tokens", mean_tokens(story, table));
     say_protocol(story);

@@ -96,7 +96,7 @@ static fb_tensor score_of(const fb_bound_rule *bound, fb_ops *ops,
                           const fb_signals *see)
 {
     const int64_t scored = see->m - bound->choices.unscored_last;
-    fb_tensor inner[FB_MAX_INNER];
+    fb_tensor inner[FB_MAX_INNER] = {{0}};
     fb_status status;
     fb_tensor score;
 

@@ -48,6 +48,7 @@ static fb_status fill(fb_records *r)
 static fb_status read_line(fb_records *r, bool *there)
 {
     bool is_complete = false;
+    size_t total = 0;
 
     *there = false;
     fb_text_clear(&r->text);
@@ -61,12 +62,14 @@ static fb_status read_line(fb_records *r, bool *there)
         newline = memchr(r->block + r->at, '\n', r->n - r->at);
         n = newline == NULL ? r->n - r->at : (size_t)(newline - r->block) - r->at;
         fb_text_add(&r->text, r->block + r->at, n);
+        total += n;
         is_complete = newline != NULL;
         r->at += n + is_complete;
     }
     r->line += *there;
-    if (fb_text_status(&r->text) == FB_OK) return FB_OK;
-    return fb_fail(FB_FORMAT, "a line of more than %d MiB", MOST_LINE_BYTES >> 20);
+    if (total > MOST_LINE_BYTES)
+        return fb_fail(FB_FORMAT, "a line of more than %d MiB", MOST_LINE_BYTES >> 20);
+    return fb_text_status(&r->text);
 }
 
 /* The line without byte-order mark and white space around it. */

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """run_tokenizers.py - our ids against Hugging Face `tokenizers` on random texts.
 
-usage: run_tokenizers.py MODEL.gguf DUMP_IDS [--build build] [--strings 10000] [--seed 1]
+usage: run_tokenizers.py [MODEL.gguf DUMP_IDS] [--build build] [--strings 10000] [--seed 1]
 
 The vocabulary and merges are the file's own. For every pre-tokenizer that the program
 knows, a copy of the file's tokenizer is written under that name, and a Hugging Face
@@ -177,8 +177,9 @@ def compare(name, args, vocabulary, texts):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("model")
-    parser.add_argument("dump")
+    built = os.environ.get("FLEXBUDGET_BUILD", "build/release")
+    parser.add_argument("model", nargs="?", default=os.environ.get("FLEXBUDGET_TEST_MODEL"))
+    parser.add_argument("dump", nargs="?", default=os.path.join(built, "tests/real/dump_ids"))
     parser.add_argument("--build", default="build")
     parser.add_argument("--strings", type=int, default=10000)
     parser.add_argument("--seed", type=int, default=1)

@@ -8,13 +8,11 @@
 #ifndef TESTS_SUPPORT_MAKE_GGUF_H
 #define TESTS_SUPPORT_MAKE_GGUF_H
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { MAKE_MOST = 1 << 20, MAKE_PAIRS_AT = 16, MAKE_TENSORS_AT = 8 };
 enum {
@@ -33,9 +31,15 @@ typedef struct make_gguf {
     uint64_t n_pairs, n_tensors, data_bytes;
 } make_gguf;
 
+/* Also for programs without a test framework. */
+static inline void make_check(bool condition)
+{
+    if (!condition) abort();
+}
+
 static inline void make_put(make_gguf *m, const void *bytes, size_t n)
 {
-    assert_true(n <= MAKE_MOST - m->n);
+    make_check(n <= MAKE_MOST - m->n);
     memcpy(m->bytes + m->n, bytes, n);
     m->n += n;
 }
@@ -150,7 +154,7 @@ static inline size_t make_data(make_gguf *m)
     while (m->n % 32 != 0)
         make_uint(m, 0, 1);
     begin = m->n;
-    assert_true(m->data_bytes <= MAKE_MOST - m->n);
+    make_check(m->data_bytes <= MAKE_MOST - m->n);
     memset(m->bytes + m->n, 0, m->data_bytes);
     m->n += m->data_bytes;
     return begin;

@@ -58,8 +58,8 @@ static inline int vocabulary_merge(make_vocabulary *v, const char *left,
 {
     char *merge = v->merge[v->n_merges++];
 
-    assert_true(v->n < VOCABULARY_MOST && v->n_merges <= VOCABULARY_MOST);
-    assert_true(2 * (strlen(left) + strlen(right)) < VOCABULARY_TEXT);
+    make_check(v->n < VOCABULARY_MOST && v->n_merges <= VOCABULARY_MOST);
+    make_check(2 * (strlen(left) + strlen(right)) < VOCABULARY_TEXT);
     vocabulary_spell(merge, left, strlen(left));
     (void)strcat(merge, " ");
     vocabulary_spell(merge, right, strlen(right));
@@ -71,7 +71,7 @@ static inline int vocabulary_merge(make_vocabulary *v, const char *left,
 
 static inline int vocabulary_special(make_vocabulary *v, const char *text, int kind)
 {
-    assert_true(v->n < VOCABULARY_MOST && strlen(text) < VOCABULARY_TEXT);
+    make_check(v->n < VOCABULARY_MOST && strlen(text) < VOCABULARY_TEXT);
     (void)strcpy(v->token[v->n], text);
     v->kind[v->n] = kind;
     return v->n++;

@@ -178,4 +178,81 @@ static inline fb_store_cell results_cell(const struct results_ids *ids, int64_t 
                            .digest = digest};
 }
 
+/* A whole experiment: every rule at every budget for every document of every task. */
+struct results_trial {
+    const char *const *tasks;   /* [n_tasks] */
+    const char *const *rules;   /* [n_rules], labels; "full" gets one cell per sample */
+    const char *const *budgets; /* [n_budgets], as "20%" */
+    int n_tasks, n_rules, n_budgets, n_documents;
+    const char *metric, *baseline;
+    bool higher_is_better;
+    const char *expression; /* of every rule but references; NULL: its label */
+    /* NAN: the cell failed. */
+    double (*value)(const struct results_trial *trial, int task, int rule, int budget,
+                    int document);
+    const void *self;
+};
+
+static inline void results_put_cell(fb_store *store, const struct results_trial *trial,
+                                    fb_store_cell cell, double value)
+{
+    const fb_store_score score = {trial->metric, value};
+    const fb_store_count counts[] = {{"context", "model", "mm", 1, 1000, 10},
+                                     {"context", "attention", "bmm", 1, 1000, 10},
+                                     {"context", "signal", "sum", 1, 2, 1},
+                                     {"evict", "select", "topk", 1, 2, 1}};
+
+    cell.scores = &score;
+    cell.n_scores = 1;
+    cell.counts = counts;
+    cell.n_counts = cell.evicted > 0 ? 4 : 2;
+    if (isnan(value)) {
+        cell.status = "failed";
+        cell.reason = "on purpose";
+        cell.digest = NULL;
+        cell.n_scores = 0;
+    }
+    must(fb_store_put_cell(store, &cell));
+}
+
+static inline void results_put_trial(fb_store *store, const struct results_trial *trial)
+{
+    const struct results_ids ids = results_begin(store, trial->baseline);
+    int64_t rules[16], budgets[8];
+    const int64_t full = results_budget(store, "full");
+
+    for (int r = 0; r < trial->n_rules; r++) {
+        const char *label = trial->rules[r];
+        const bool is_own = strcmp(label, "full") == 0 ||
+                            strcmp(label, "oracle") == 0 ||
+                            strncmp(label, "random", 6) == 0;
+
+        rules[r] = results_rule(
+            store, label,
+            is_own || trial->expression == NULL ? label : trial->expression);
+    }
+    for (int b = 0; b < trial->n_budgets; b++)
+        budgets[b] = results_budget(store, trial->budgets[b]);
+    for (int t = 0; t < trial->n_tasks; t++) {
+        const int64_t task = results_task(store, trial->tasks[t], trial->metric,
+                                          !trial->higher_is_better);
+
+        for (int d = 0; d < trial->n_documents; d++) {
+            const int64_t sample = results_sample(store, task, d);
+
+            for (int r = 0; r < trial->n_rules; r++)
+                for (int b = 0; b < trial->n_budgets; b++) {
+                    const bool is_full = strcmp(trial->rules[r], "full") == 0;
+                    const double kept = is_full ? 1 : atof(trial->budgets[b]) / 100;
+
+                    if (is_full && b > 0) break;
+                    results_put_cell(store, trial,
+                                     results_cell(&ids, sample, rules[r],
+                                                  is_full ? full : budgets[b], kept),
+                                     trial->value(trial, t, r, b, d));
+                }
+        }
+    }
+}
+
 #endif

@@ -6,8 +6,13 @@
 #include "model/gguf.h"
 #include "tests/support/make_gguf.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 static make_gguf file;
 

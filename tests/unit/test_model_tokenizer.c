@@ -9,7 +9,12 @@
 #include "tests/support/make_vocabulary.h"
 
 #include <flexbudget/task.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdlib.h>
+
+#include <cmocka.h>
 
 static make_gguf file;
 static make_vocabulary vocabulary;

@@ -1,0 +1,17 @@
+#!/bin/bash
+# check_headers.sh - every header compiles alone, with gcc and with clang.
+#
+# Lists (list.h) are tables for a macro that the includer defines: not headers.
+#
+# SPDX-License-Identifier: MIT
+set -uo pipefail
+failed=0
+read -r -a flags <<<"${CHECK_FLAGS:?}"
+for header in include/*.h include/flexbudget/*.h src/*/*.h; do
+    case $header in *'*'* | */list.h) continue ;; esac
+    for compiler in gcc clang; do
+        printf '#include "%s"\nextern int not_empty;\n' "$header" |
+            "$compiler" "${flags[@]}" -Werror -fsyntax-only -x c - || failed=1
+    done
+done
+exit $failed
