@@ -417,17 +417,20 @@ static fb_status cut(void *self, const char *text, int64_t tokens, size_t *bytes
     return status;
 }
 
+/* The sentence is often that of the last failure: it is copied before the next. */
 static fb_status reject(void *self, const char *sentence)
 {
     const maker *m = self;
     fb_plan_task *task = &m->plan->tasks[m->task];
+    char text[512];
 
+    (void)snprintf(text, sizeof text, "%s", sentence);
     if (fb_values_is(&m->plan->spec->values, FB_SET_bad_records, "refuse"))
         return fb_fail(FB_FORMAT,
                        "%s\nhelp: --set data.bad_records=skip counts such records and "
                        "goes on",
-                       sentence);
-    if (task->rejected++ == 0) task->first_rejection = fb_strdup(sentence);
+                       text);
+    if (task->rejected++ == 0) task->first_rejection = fb_strdup(text);
     return FB_OK;
 }
 
