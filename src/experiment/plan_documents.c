@@ -31,8 +31,7 @@ typedef struct maker {
     int task;
 } maker;
 
-/* --- samples
- * -------------------------------------------------------------------------- */
+/* --- samples --- */
 
 static void clear_strings(fb_strings *strings)
 {
@@ -148,8 +147,7 @@ static fb_status make_sample(const maker *m, const fb_document *document,
     return encode_sample(m->plan, out, probe);
 }
 
-/* --- documents
- * ------------------------------------------------------------------------ */
+/* --- documents --- */
 
 /* The most ids that a question and an answer on this document need. */
 static int64_t reserve_of(const fb_plan_sample *samples, int n)
@@ -350,8 +348,7 @@ static fb_status emit(void *self, const fb_document *document)
     return status;
 }
 
-/* --- what a task is lent
- * --------------------------------------------------------------- */
+/* --- what a task is lent --- */
 
 static fb_status count(void *self, const char *text, int64_t *out)
 {

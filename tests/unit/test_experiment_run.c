@@ -102,8 +102,7 @@ static void another_experiment_needs_another_file_or_add(void **state)
     assert_int_equal(result.before, 10);
 }
 
-/* --- broken rules
- * ------------------------------------------------------------------------------------- */
+/* --- broken rules --- */
 
 static void choose_keys(const void *params, fb_choices *choices)
 {
@@ -214,8 +213,7 @@ static void fail_fast_stops_at_the_first(void **state)
     assert_int_equal(result.failed, 1);
 }
 
-/* --- stopping
- * ---------------------------------------------------------------------------------- */
+/* --- stopping --- */
 
 static void a_request_to_stop_is_heard_between_groups(void **state)
 {
