@@ -107,8 +107,7 @@ double fb_values_real(const fb_values *values, int row); /* percent: of 100 */
 bool fb_values_flag(const fb_values *values, int row);
 bool fb_values_is(const fb_values *values, int row, const char *word);
 
-/* --- texts with a structure
- * ------------------------------------------------------------ */
+/* --- texts with a structure --- */
 
 /* Splits at commas outside brackets; a piece `key=value` belongs to the piece before
  * it: "snapkv:window=16,pool=max,h2o" is two. Items are to be freed. */

@@ -31,8 +31,7 @@ typedef struct maker {
     int task;
 } maker;
 
-/* --- samples
- * -------------------------------------------------------------------------- */
+/* --- samples --- */
 
 static void clear_strings(fb_strings *strings)
 {
@@ -148,8 +147,7 @@ static fb_status make_sample(const maker *m, const fb_document *document,
     return encode_sample(m->plan, out, probe);
 }
 
-/* --- documents
- * ------------------------------------------------------------------------ */
+/* --- documents --- */
 
 /* The most ids that a question and an answer on this document need. */
 static int64_t reserve_of(const fb_plan_sample *samples, int n)
@@ -350,8 +348,7 @@ static fb_status emit(void *self, const fb_document *document)
     return status;
 }
 
-/* --- what a task is lent
- * --------------------------------------------------------------- */
+/* --- what a task is lent --- */
 
 static fb_status count(void *self, const char *text, int64_t *out)
 {
@@ -417,17 +414,20 @@ static fb_status cut(void *self, const char *text, int64_t tokens, size_t *bytes
     return status;
 }
 
+/* The sentence is often that of the last failure: it is copied before the next. */
 static fb_status reject(void *self, const char *sentence)
 {
     const maker *m = self;
     fb_plan_task *task = &m->plan->tasks[m->task];
+    char text[512];
 
+    (void)snprintf(text, sizeof text, "%s", sentence);
     if (fb_values_is(&m->plan->spec->values, FB_SET_bad_records, "refuse"))
         return fb_fail(FB_FORMAT,
                        "%s\nhelp: --set data.bad_records=skip counts such records and "
                        "goes on",
-                       sentence);
-    if (task->rejected++ == 0) task->first_rejection = fb_strdup(sentence);
+                       text);
+    if (task->rejected++ == 0) task->first_rejection = fb_strdup(text);
     return FB_OK;
 }
 
