@@ -314,9 +314,10 @@ fb_status fb_store_read(fb_store *store, const char *spec_sha256,
 
 void fb_results_free(const fb_results *results)
 {
-    fb_reader *reader = (fb_reader *)(uintptr_t)results; /* its first member */
+    fb_reader *reader; /* whose first member `results` is, lent out as const */
 
-    if (reader == NULL) return;
+    if (results == NULL) return;
+    memcpy(&reader, &results, sizeof reader);
     fb_pool_clear(&reader->pool);
     fb_free(reader);
 }
