@@ -10,10 +10,10 @@
 set -euo pipefail
 program=${1:?} model=${2:?}
 if tools/fetch_model.sh "$model"; then
-    experiment=experiments/demo.yaml
+    experiment=experiments/default.yaml
 else
     echo "demo: going on with the built-in model, which knows associative recall only" >&2
-    experiment=experiments/builtin.yaml
+    experiment=experiments/recall.yaml
     model=builtin
 fi
 results=build/demo-$(basename "$model" .gguf).db

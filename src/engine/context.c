@@ -54,9 +54,11 @@ static void run_block(fb_context_pass *pass, int64_t layer, int64_t n_rows)
     fb_scope_close(ops);
 }
 
-/* Zeroed memory for the layer's signals, in the layer's scope. */
+/* Zeroed memory for the layer's signals, in the layer's scope. It belongs to the rules:
+ * which ones are read must not show in the trace of the kernel. */
 static void open_signals(fb_context_pass *pass)
 {
+    const fb_place before = fb_enter(pass->engine, FB_PHASE_context, FB_SCOPE_signal);
     const int64_t heads = pass->engine->facts->heads;
     fb_ops *ops = pass->engine->ops;
 
@@ -65,6 +67,7 @@ static void open_signals(fb_context_pass *pass)
     pass->rows = pass->window > 0
                      ? fb_full(ops, 3, (int64_t[]){heads, pass->window, pass->n}, 0)
                      : FB_NONE;
+    fb_ops_move(ops, before);
 }
 
 static fb_status run_layer(fb_context_pass *pass, int64_t layer)

@@ -126,7 +126,10 @@ static void score_row(const fb_page *page, int task, int sample)
     fb_html(page->out, "<tr class=\"s\"><th scope=\"row\">%s</th>", s->key);
     if (has_depth(page, task)) {
         fb_text_puts(page->out, "<td>");
-        if (s->depth >= 0) fb_say_percent(page->out, s->depth);
+        if (s->depth >= 0) {
+            fb_html_number(page->out, 100 * s->depth, 0);
+            fb_text_puts(page->out, "\xC2\xA0%");
+        }
         fb_text_puts(page->out, "</td>");
     }
     fb_html_cell(page->out, (double)s->context_tokens, 0);

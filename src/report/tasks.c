@@ -29,13 +29,16 @@ static double share_of(const fb_page *page, const fb_table *table, const fb_row 
     return 100 * (base->mean - row->mean) / (base->mean - full->mean);
 }
 
+/* Some rule beside the two ends of the scale has a share. */
 static bool has_shares(const fb_page *page)
 {
     for (int t = 0; t < page->analysis->n_tables; t++) {
         const fb_table *table = &page->analysis->tables[t];
-        const fb_row *base = fb_table_baseline(table);
 
-        if (base != NULL && isfinite(share_of(page, table, base))) return true;
+        for (int i = 0; i < table->n_rows; i++)
+            if (i != table->baseline && !fb_page_is_full(page, table->rows[i].rule) &&
+                isfinite(share_of(page, table, &table->rows[i])))
+                return true;
     }
     return false;
 }

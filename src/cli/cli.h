@@ -1,0 +1,80 @@
+/* cli.h - the command line: commands, their options, and how they speak.
+ *
+ * One file per command, one line in list.h. A command is a struct: its words, its table
+ * of options, its function. Parsing, help and suggestions come from the tables. Results
+ * go to stdout and nothing else does; progress, warnings and errors go to stderr.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FB_CLI_CLI_H
+#define FB_CLI_CLI_H
+
+#include "experiment/spec.h"
+
+typedef struct fb_line fb_line;
+
+typedef struct fb_command {
+    const char *name;
+    const char *arguments; /* "[FILE]" */
+    const char *summary;   /* one line of the list */
+    const char *about;     /* a paragraph, without line breaks */
+    const char *examples;  /* a line each */
+    const char *codes;     /* exit codes beyond 0, 1 and 2; NULL */
+    const fb_option *options;
+    bool has_settings; /* takes the settings of an experiment too */
+    int least, most;   /* arguments; most -1: any number */
+    int (*run)(const fb_line *line);
+} fb_command;
+
+/* A parsed command line. */
+struct fb_line {
+    const fb_command *command;
+    fb_values own;    /* by the command's table */
+    fb_values common; /* by fb_common_options */
+    fb_spec *spec;    /* of a command with settings; else NULL */
+    char **arguments; /* lent by main */
+    int n_arguments;
+};
+
+typedef enum fb_common { FB_COMMON_help, FB_COMMON_quiet, FB_COMMON_colour } fb_common;
+extern const fb_option fb_common_options[];
+
+#define FB_COMMAND(name) extern const fb_command fb_command_##name;
+#include "cli/list.h"
+#undef FB_COMMAND
+int fb_command_count(void);
+const fb_command *fb_command_at(int index);
+const fb_command *fb_command_find(const char *name); /* NULL if there is none */
+
+/* Parses argv behind the command's name. `line` is cleared with fb_line_clear in any
+ * case. */
+FB_MUST_USE fb_status fb_line_parse(fb_line *line, const fb_command *command, int argc,
+                                    char **argv);
+void fb_line_clear(fb_line *line);
+
+/* --- speaking (say.c) --- */
+
+void fb_say_setup(const fb_line *line); /* colours and quiet, from the options */
+bool fb_say_is_quiet(void);
+/* To stderr: "flexbudget: error: ..." with place and help lines as the sentence has
+ * them. */
+void fb_say_error(const char *sentence);
+void fb_say_warning(const char *sentence);
+/* Says the last failure; the exit code for it. */
+int fb_say_failure(fb_status status);
+/* To stderr, unless quiet. */
+void fb_say_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* To stdout: a result. FB_IO if it cannot be written. */
+FB_MUST_USE fb_status fb_say_result(const char *text, size_t n);
+
+/* Text to stdout, or to the file of an option -o ("" is stdout). */
+FB_MUST_USE fb_status fb_write_result(const char *path, const char *text, size_t n);
+
+/* --- help (help.c) --- */
+
+void fb_help_overview(fb_text *out);
+void fb_help_command(const fb_command *command, fb_text *out);
+/* Rows of columns with two spaces between them; cells of a row are separated by \t. */
+void fb_align(const char *rows, fb_text *out);
+
+#endif

@@ -1,0 +1,201 @@
+/* cmd_doctor.c - this machine, what the program found on it, what would disturb.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/json.h"
+#include "base/memory.h"
+#include "cli/cli.h"
+#include "experiment/host.h"
+#include "experiment/version.h"
+#include "model/model.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { JSON };
+
+static const fb_option options[] = {
+    [JSON] = {.name = "json",
+              .type = FB_TYPE_FLAG,
+              .initial = "off",
+              .group = "Output",
+              .help = "JSON"},
+    FB_OPTION_END,
+};
+
+/* --- models --- */
+
+enum { MOST_MODELS = 64, NAME = 256 };
+
+typedef struct models {
+    char folder[512];
+    char name[MOST_MODELS][NAME];
+    int n;
+} models;
+
+static void find_folder(char *out, size_t n)
+{
+    const char *folder = getenv("FLEXBUDGET_MODELS");
+    const char *cache = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+
+    if (folder != NULL && folder[0] != '\0')
+        (void)snprintf(out, n, "%s", folder);
+    else if (cache != NULL && cache[0] != '\0')
+        (void)snprintf(out, n, "%s/flexbudget/models", cache);
+    else
+        (void)snprintf(out, n, "%s/.cache/flexbudget/models", home == NULL ? "" : home);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+static void find_models(models *m)
+{
+    DIR *folder;
+
+    find_folder(m->folder, sizeof m->folder);
+    folder = opendir(m->folder);
+    if (folder == NULL) return;
+    for (struct dirent *e = readdir(folder); e != NULL; e = readdir(folder)) {
+        const size_t n = strlen(e->d_name);
+
+        if (n < 6 || strcmp(e->d_name + n - 5, ".gguf") != 0) continue;
+        if (m->n < MOST_MODELS) (void)snprintf(m->name[m->n++], NAME, "%s", e->d_name);
+    }
+    (void)closedir(folder);
+    qsort(m->name, (size_t)m->n, NAME, by_name);
+}
+
+/* --- what would disturb --- */
+
+/* One line per thing, with what to do; "" if nothing. */
+static void find_disturbances(const fb_host *host, fb_text *out)
+{
+    if (host->load > 0.5 * host->cpus_available)
+        fb_text_printf(out,
+                       "the load is %.1f on %d CPUs: times will vary (quality is not "
+                       "affected)\n",
+                       host->load, host->cpus_available);
+    if (host->cpus_available < host->cpus)
+        fb_text_printf(out, "only %d of %d CPUs may be used (affinity or container)\n",
+                       host->cpus_available, host->cpus);
+    if (host->available_bytes > 0 && host->available_bytes < (int64_t)1 << 30)
+        fb_text_puts(out, "less than 1 GiB of memory is free: use --memory and shorter "
+                          "contexts\n");
+}
+
+/* --- printing --- */
+
+static void print_text(const fb_host *host, const fb_ops *ops, const models *m,
+                       fb_text *out)
+{
+    char memory[32], available[32];
+    fb_text disturbed = {0};
+
+    fb_text_init(&disturbed, 0);
+    fb_print_size((double)host->memory_bytes, memory, sizeof memory);
+    fb_print_size((double)host->available_bytes, available, sizeof available);
+    fb_text_printf(out, "program    flexbudget " FB_VERSION ", %s\n", host->compiler);
+    fb_text_printf(out, "libraries  ");
+    fb_host_libraries(out);
+    fb_text_printf(out, "\ncpu        %s, %d CPUs, isa %s\n", host->cpu, host->cpus,
+                   fb_ops_isa(ops));
+    fb_text_printf(out, "threads    %d (what affinity and cgroup allow)\n",
+                   host->cpus_available);
+    fb_text_printf(out, "memory     %s, %s free\n", memory, available);
+    fb_text_printf(out, "kernel     %s\n", host->kernel);
+    fb_text_printf(out, "backends   %s\n", fb_ops_backend(ops));
+    fb_text_puts(out, "models     builtin");
+    for (int i = 0; i < m->n; i++)
+        fb_text_printf(out, ", %s", m->name[i]);
+    fb_text_printf(out,
+                   "\n           (in %s; FLEXBUDGET_MODELS names another folder)\n",
+                   m->folder);
+    find_disturbances(host, &disturbed);
+    if (disturbed.n > 0)
+        fb_text_printf(out, "\n%s", disturbed.bytes);
+    else
+        fb_text_puts(out, "\nnothing found that would disturb a measurement\n");
+    fb_text_clear(&disturbed);
+}
+
+static void print_json(const fb_host *host, const fb_ops *ops, const models *m,
+                       fb_text *out)
+{
+    fb_text disturbed = {0};
+
+    fb_text_init(&disturbed, 0);
+    find_disturbances(host, &disturbed);
+    fb_text_puts(out, "{\"format\": 1, \"host\": ");
+    fb_host_describe(host, ops, out);
+    fb_text_printf(out,
+                   ", \"available_bytes\": %lld, \"cpus_available\": %d, "
+                   "\"load\": ",
+                   (long long)host->available_bytes, host->cpus_available);
+    fb_json_add_real(out, host->load);
+    fb_text_puts(out, ", \"models_folder\": ");
+    fb_json_add_string(out, m->folder);
+    fb_text_puts(out, ", \"models\": [\"builtin\"");
+    for (int i = 0; i < m->n; i++) {
+        fb_text_puts(out, ", ");
+        fb_json_add_string(out, m->name[i]);
+    }
+    fb_text_puts(out, "], \"disturbances\": [");
+    for (const char *line = fb_text_string(&disturbed); *line != '\0';) {
+        const size_t n = strcspn(line, "\n");
+
+        if (line != disturbed.bytes) fb_text_puts(out, ", ");
+        fb_json_add_bytes(out, line, n);
+        line += n + (line[n] == '\n');
+    }
+    fb_text_puts(out, "]}\n");
+    fb_text_clear(&disturbed);
+}
+
+static fb_status print(const fb_line *line)
+{
+    const fb_ops_options ops_options = {0};
+    models *m = fb_zalloc(FB_ACCOUNT_other, sizeof *m);
+    fb_ops *ops = NULL;
+    fb_host host;
+    fb_text text = {0};
+    fb_status status = m != NULL ? fb_ops_open(&ops, &ops_options)
+                                 : fb_fail(FB_NO_MEMORY, "no memory");
+
+    fb_text_init(&text, 0);
+    if (status == FB_OK) {
+        find_models(m);
+        fb_host_read(&host);
+        (fb_values_flag(&line->own, JSON) ? print_json : print_text)(&host, ops, m,
+                                                                     &text);
+        status = fb_text_status(&text);
+    }
+    if (status == FB_OK) status = fb_say_result(text.bytes, text.n);
+    fb_text_clear(&text);
+    fb_ops_close(ops);
+    fb_free(m);
+    return status;
+}
+
+static int run(const fb_line *line)
+{
+    const fb_status status = print(line);
+
+    return status == FB_OK ? 0 : fb_say_failure(status);
+}
+
+const fb_command fb_command_doctor = {
+    .name = "doctor",
+    .arguments = "",
+    .summary = "this machine, libraries, models found, what would disturb timings",
+    .about = "Prints CPU, instruction set, threads, memory, libraries and the models "
+             "found, and a line per thing that would disturb a measurement.",
+    .examples = "flexbudget doctor --json",
+    .options = options,
+    .run = run,
+};

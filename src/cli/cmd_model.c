@@ -1,0 +1,132 @@
+/* cmd_model.c - what is in a model file.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/json.h"
+#include "base/memory.h"
+#include "cache/cache.h"
+#include "cli/cli.h"
+#include "model/model.h"
+
+enum { JSON };
+
+static const fb_option options[] = {
+    [JSON] = {.name = "json",
+              .type = FB_TYPE_FLAG,
+              .initial = "off",
+              .group = "Output",
+              .help = "JSON"},
+    FB_OPTION_END,
+};
+
+static int64_t bytes_per_token(const fb_model_facts *f)
+{
+    const fb_cache_shape shape = {f->layers, f->kv_heads, f->head_dim};
+
+    return f->layers * f->kv_heads * (int64_t)fb_entry_bytes(&shape);
+}
+
+static void print_text(const fb_model *model, fb_text *out)
+{
+    const fb_model_facts *f = fb_model_get_facts(model);
+    const fb_tokenizer *tokenizer = fb_model_tokenizer(model);
+    const fb_template *chat = fb_model_template(model);
+    char size[32], token[32];
+
+    fb_print_size((double)f->file_bytes, size, sizeof size);
+    fb_print_size((double)bytes_per_token(f), token, sizeof token);
+    fb_text_printf(out, "%s  %s, %s (%s)\n", f->name, f->architecture, size,
+                   f->weight_types);
+    fb_text_printf(out,
+                   "shape      %lld layers, %lld query heads, %lld kv heads of %lld, "
+                   "width %lld, network %lld\n",
+                   (long long)f->layers, (long long)f->heads, (long long)f->kv_heads,
+                   (long long)f->head_dim, (long long)f->width, (long long)f->ffn);
+    fb_text_printf(
+        out,
+        "cache      %s per token in f32: %lld layers x %lld kv heads x (%lld "
+        "+ %lld) x 4 bytes\n",
+        token, (long long)f->layers, (long long)f->kv_heads, (long long)f->head_dim,
+        (long long)f->head_dim);
+    fb_text_printf(out, "context    trained on %lld tokens, rotary base %.15g\n",
+                   (long long)f->context_length, f->rope_theta);
+    fb_text_printf(out, "tokenizer  %lld tokens, splits as '%s', BOS %d\n",
+                   (long long)f->vocabulary, fb_tokenizer_pre(tokenizer),
+                   (int)fb_tokenizer_bos(tokenizer));
+    fb_text_printf(out, "template   %s%s%s\n",
+                   chat->family == NULL ? "unknown" : chat->family,
+                   chat->sha256[0] != '\0' ? ", sha256 " : "", chat->sha256);
+    fb_text_printf(out, "sha256     %s\n", f->sha256);
+}
+
+static void print_json(const fb_model *model, fb_text *out)
+{
+    const fb_model_facts *f = fb_model_get_facts(model);
+    const fb_template *chat = fb_model_template(model);
+
+    fb_text_puts(out, "{\"format\": 1, \"name\": ");
+    fb_json_add_string(out, f->name);
+    fb_text_puts(out, ", \"architecture\": ");
+    fb_json_add_string(out, f->architecture);
+    fb_text_printf(
+        out,
+        ", \"layers\": %lld, \"heads\": %lld, \"kv_heads\": %lld, \"head_dim\": %lld, "
+        "\"width\": %lld, \"ffn\": %lld, \"vocabulary\": %lld, \"context_length\": "
+        "%lld, \"kv_bytes_per_token\": %lld, \"file_bytes\": %zu, \"weights\": ",
+        (long long)f->layers, (long long)f->heads, (long long)f->kv_heads,
+        (long long)f->head_dim, (long long)f->width, (long long)f->ffn,
+        (long long)f->vocabulary, (long long)f->context_length,
+        (long long)bytes_per_token(f), f->file_bytes);
+    fb_json_add_string(out, f->weight_types);
+    fb_text_puts(out, ", \"template\": ");
+    if (chat->family == NULL)
+        fb_text_puts(out, "null");
+    else
+        fb_json_add_string(out, chat->family);
+    fb_text_printf(out,
+                   ", \"template_sha256\": \"%s\", \"tokenizer_sha256\": \"%s\", "
+                   "\"sha256\": \"%s\"}\n",
+                   chat->sha256, f->tokenizer_sha256, f->sha256);
+}
+
+static fb_status print(const fb_line *line)
+{
+    char *path = NULL;
+    fb_model *model = NULL;
+    fb_text text = {0};
+    fb_status status = fb_model_find(&path, line->arguments[0]);
+
+    fb_text_init(&text, 0);
+    if (status == FB_OK) status = fb_model_open(&model, NULL, path);
+    if (status == FB_OK) {
+        (fb_values_flag(&line->own, JSON) ? print_json : print_text)(model, &text);
+        status = fb_text_status(&text);
+    }
+    if (status == FB_OK) status = fb_say_result(text.bytes, text.n);
+    fb_text_clear(&text);
+    fb_model_close(model);
+    fb_free(path);
+    return status;
+}
+
+static int run(const fb_line *line)
+{
+    const fb_status status = print(line);
+
+    return status == FB_OK ? 0 : fb_say_failure(status);
+}
+
+const fb_command fb_command_model = {
+    .name = "model",
+    .arguments = "FILE",
+    .summary = "what is in a model file",
+    .about =
+        "Prints shapes, bytes of the cache per token, tokenizer, chat template and "
+        "hash of a GGUF file, without loading its weights.",
+    .examples = "flexbudget model builtin\n"
+                "flexbudget model SmolLM2-135M-Instruct.Q4_1.gguf --json",
+    .options = options,
+    .least = 1,
+    .most = 1,
+    .run = run,
+};

@@ -1,0 +1,267 @@
+/* cmd_rules.c - the rules there are, or one explained.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/json.h"
+#include "base/params.h"
+#include "cli/cli.h"
+
+#include <string.h>
+
+enum { JSON };
+
+static const fb_option options[] = {
+    [JSON] = {.name = "json",
+              .type = FB_TYPE_FLAG,
+              .initial = "off",
+              .group = "Output",
+              .help = "JSON"},
+    FB_OPTION_END,
+};
+
+static const char *kind_name(fb_rule_kind kind)
+{
+    static const char *const names[] = {"rule", "wrapper", "allocation"};
+
+    return names[kind];
+}
+
+/* What the rule asks the kernel for, in words. */
+static void print_reads(uint32_t reads, int64_t window, fb_text *out)
+{
+    static const struct {
+        fb_signal bit;
+        const char *words;
+    } signals[] = {
+        {FB_READS_KEYS, "keys"},
+        {FB_READS_VALUES, "values"},
+        {FB_READS_ATTENTION_SUM, "attention summed over all queries"},
+        {FB_READS_POSITION, "positions"},
+        {FB_READS_RANDOM, "random numbers"},
+        {FB_READS_FUTURE, "the future (not deployable)"},
+    };
+    const size_t begin = out->n;
+
+    if (reads & FB_READS_WINDOW_ATTENTION)
+        fb_text_printf(out, "attention of the last %lld queries", (long long)window);
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        if (reads & signals[i].bit)
+            fb_text_printf(out, "%s%s", out->n > begin ? ", " : "", signals[i].words);
+    if (out->n == begin) fb_text_puts(out, "nothing");
+}
+
+/* --- the list --- */
+
+static void list_text(fb_text *out)
+{
+    fb_text rows = {0};
+
+    fb_text_init(&rows, 0);
+    for (int i = 0; i < fb_rule_count(); i++) {
+        const fb_rule *rule = fb_rule_at(i);
+
+        fb_text_printf(&rows, "%s%s\t%s\t%s\t%s\n", rule->name,
+                       rule->n_inner > 0 ? "(...)" : "", kind_name(rule->kind),
+                       rule->family == NULL ? "" : rule->family, rule->summary);
+    }
+    fb_align(fb_text_string(&rows), out);
+    fb_text_puts(out, "\none explained: flexbudget rules NAME\n");
+    fb_text_clear(&rows);
+}
+
+static void add_json_param(const fb_param *row, const void *values, fb_text *out)
+{
+    fb_text text = {0};
+
+    fb_text_init(&text, 0);
+    fb_text_printf(out, "{\"name\": \"%s\", \"default\": ", row->name);
+    fb_param_print_value(row, values, &text);
+    fb_json_add_string(out, fb_text_string(&text));
+    fb_text_clear(&text);
+    fb_param_print_range(row, &text);
+    fb_text_puts(out, ", \"range\": ");
+    fb_json_add_string(out, fb_text_string(&text));
+    fb_text_puts(out, ", \"origin\": ");
+    fb_json_add_string(out, row->origin == NULL ? "" : row->origin);
+    fb_text_puts(out, ", \"meaning\": ");
+    fb_json_add_string(out, row->help);
+    fb_text_puts(out, "}");
+    fb_text_clear(&text);
+}
+
+static void add_json_rule(const fb_rule *rule, fb_text *out)
+{
+    char values[1024] = {0};
+
+    fb_text_printf(out, "{\"name\": \"%s\", \"kind\": \"%s\", \"family\": ", rule->name,
+                   kind_name(rule->kind));
+    fb_json_add_string(out, rule->family == NULL ? "" : rule->family);
+    fb_text_puts(out, ", \"summary\": ");
+    fb_json_add_string(out, rule->summary);
+    fb_text_puts(out, ", \"source\": ");
+    fb_json_add_string(out, rule->source == NULL ? "" : rule->source);
+    fb_text_printf(out, ", \"inner\": %d, \"params\": [", rule->n_inner);
+    if (rule->params != NULL && rule->params_bytes <= sizeof values) {
+        fb_params_init(rule->params, values);
+        for (const fb_param *row = rule->params; row->name != NULL; row++) {
+            if (row != rule->params) fb_text_puts(out, ", ");
+            add_json_param(row, values, out);
+        }
+    }
+    fb_text_puts(out, "]}");
+}
+
+static void list_json(const char *only, fb_text *out)
+{
+    bool is_first = true;
+
+    fb_text_puts(out, "{\"format\": 1, \"rules\": [");
+    for (int i = 0; i < fb_rule_count(); i++) {
+        const fb_rule *rule = fb_rule_at(i);
+
+        if (only != NULL && strcmp(only, rule->name) != 0) continue;
+        fb_text_puts(out, is_first ? "\n  " : ",\n  ");
+        add_json_rule(rule, out);
+        is_first = false;
+    }
+    fb_text_puts(out, "\n]}\n");
+}
+
+/* --- one rule --- */
+
+static void add_params(const fb_rule *rule, fb_text *out)
+{
+    fb_text rows = {0};
+    char values[1024] = {0};
+
+    if (rule->params == NULL || rule->params_bytes > sizeof values) return;
+    fb_text_init(&rows, 0);
+    fb_params_init(rule->params, values);
+    fb_text_puts(&rows, "parameter\tdefault\trange\torigin of the default\tmeaning\n");
+    for (const fb_param *row = rule->params; row->name != NULL; row++) {
+        fb_text_printf(&rows, "%s\t", row->name);
+        fb_param_print_value(row, values, &rows);
+        fb_text_puts(&rows, "\t");
+        fb_param_print_range(row, &rows);
+        fb_text_printf(&rows, "\t%s\t%s\n", row->origin == NULL ? "" : row->origin,
+                       row->help);
+    }
+    fb_text_puts(out, "\n");
+    fb_align(fb_text_string(&rows), out);
+    fb_text_clear(&rows);
+}
+
+static void add_choices(const fb_bound_rule *bound, fb_text *out)
+{
+    const fb_choices *c = fb_bound_rule_choices(bound);
+
+    fb_text_puts(out, "reads      ");
+    print_reads(c->reads, c->window, out);
+    fb_text_puts(out, "\n");
+    if (c->pool_average > 0)
+        fb_text_printf(out, "smoothing  average over %lld\n",
+                       (long long)c->pool_average);
+    if (c->pool_max > 0)
+        fb_text_printf(out, "smoothing  maximum over %lld\n", (long long)c->pool_max);
+    if (c->unscored_last > 0)
+        fb_text_printf(out, "keeps      the newest %lld: they have no score\n",
+                       (long long)c->unscored_last);
+    if (c->recent_quota > 0)
+        fb_text_printf(out, "keeps      the newest %.15g %% of the budget\n",
+                       c->recent_quota * 100);
+    if (c->sink > 0 || c->recent > 0)
+        fb_text_printf(out,
+                       "protects   %lld first and %lld last as published "
+                       "(--protect published)\n",
+                       (long long)c->sink, (long long)c->recent);
+    fb_text_puts(out, "state      0 bytes per entry\n");
+}
+
+/* Protocols: what the rule can do, not what this version runs. */
+static void add_runs(const fb_rule *rule, fb_text *out)
+{
+    fb_text_printf(out, "works in   %s%s%s\n",
+                   rule->runs & FB_RUNS_ONE_SHOT ? "prefill" : "",
+                   rule->runs == (FB_RUNS_ONE_SHOT | FB_RUNS_STREAMING) ? ", " : "",
+                   rule->runs & FB_RUNS_STREAMING ? "stream" : "");
+}
+
+static fb_status one_text(const fb_rule *rule, fb_text *out)
+{
+    fb_bound_rule *bound = NULL;
+
+    fb_text_printf(out, "%s - %s\n", rule->name, rule->summary);
+    if (rule->source != NULL) fb_text_printf(out, "source     %s\n", rule->source);
+    fb_text_printf(out, "kind       %s%s%s\n", kind_name(rule->kind),
+                   rule->family != NULL ? ", signal: " : "",
+                   rule->family != NULL ? rule->family : "");
+    if (rule->n_inner > 0) {
+        fb_text_printf(out, "written    %s(rule%s)\n", rule->name,
+                       rule->n_inner > 1 ? ", rule" : "");
+    } else {
+        FB_TRY(fb_rule_parse(&bound, rule->name));
+        add_choices(bound, out);
+        fb_bound_rule_free(bound);
+    }
+    add_runs(rule, out);
+    add_params(rule, out);
+    return FB_OK;
+}
+
+static fb_status find(const char *name, const fb_rule **out)
+{
+    const char *names[256];
+    const char *nearest;
+    int n = 0;
+
+    *out = fb_rule_find(name);
+    if (*out != NULL) return FB_OK;
+    for (; n < fb_rule_count() && n < 256; n++)
+        names[n] = fb_rule_at(n)->name;
+    nearest = fb_nearest_word(name, names, n);
+    if (nearest != NULL)
+        return fb_fail(FB_USAGE, "unknown rule '%s'; did you mean '%s'?", name,
+                       nearest);
+    return fb_fail(FB_USAGE, "unknown rule '%s'\nhelp: flexbudget rules", name);
+}
+
+static fb_status print(const fb_line *line)
+{
+    const char *name = line->n_arguments > 0 ? line->arguments[0] : NULL;
+    const fb_rule *rule = NULL;
+    fb_text text = {0};
+    fb_status status = FB_OK;
+
+    if (name != NULL) FB_TRY(find(name, &rule));
+    fb_text_init(&text, 0);
+    if (fb_values_flag(&line->own, JSON))
+        list_json(name, &text);
+    else if (rule != NULL)
+        status = one_text(rule, &text);
+    else
+        list_text(&text);
+    if (status == FB_OK) status = fb_text_status(&text);
+    if (status == FB_OK) status = fb_say_result(text.bytes, text.n);
+    fb_text_clear(&text);
+    return status;
+}
+
+static int run(const fb_line *line)
+{
+    const fb_status status = print(line);
+
+    return status == FB_OK ? 0 : fb_say_failure(status);
+}
+
+const fb_command fb_command_rules = {
+    .name = "rules",
+    .arguments = "[NAME]",
+    .summary = "the eviction rules; with a name: formula's source, parameters",
+    .about = "Lists the rules, wrappers and allocations that rule expressions are made "
+             "of, or explains one: what it reads, keeps and protects, its parameters "
+             "with the origin of each default.",
+    .examples = "flexbudget rules snapkv\nflexbudget rules --json",
+    .options = options,
+    .most = 1,
+    .run = run,
+};

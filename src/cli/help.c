@@ -1,0 +1,183 @@
+/* help.c - help is made from the tables of commands and options.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "cli/cli.h"
+#include "experiment/version.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { WIDTH = 79, COLUMN = 30, MOST_COLUMNS = 16 };
+
+/* --- columns --- */
+
+/* Characters, not bytes: continuation bytes of UTF-8 do not count. */
+static int width_of(const char *text, size_t n)
+{
+    int width = 0;
+
+    for (size_t i = 0; i < n; i++)
+        width += ((unsigned char)text[i] & 0xc0) != 0x80;
+    return width;
+}
+
+static void measure(const char *rows, int widths[MOST_COLUMNS])
+{
+    int column = 0;
+
+    for (const char *c = rows; *c != '\0';) {
+        const size_t n = strcspn(c, "\t\n");
+        const int width = width_of(c, n);
+
+        if (column < MOST_COLUMNS && c[n] == '\t' && width > widths[column])
+            widths[column] = width;
+        column = c[n] == '\t' ? column + 1 : 0;
+        c += n + (c[n] != '\0');
+    }
+}
+
+void fb_align(const char *rows, fb_text *out)
+{
+    int widths[MOST_COLUMNS] = {0};
+    int column = 0;
+
+    measure(rows, widths);
+    for (const char *c = rows; *c != '\0';) {
+        const size_t n = strcspn(c, "\t\n");
+
+        fb_text_add(out, c, n);
+        if (c[n] == '\t' && column < MOST_COLUMNS)
+            fb_text_printf(out, "%*s", widths[column] + 2 - width_of(c, n), "");
+        column = c[n] == '\t' ? column + 1 : 0;
+        if (c[n] == '\n') fb_text_puts(out, "\n");
+        c += n + (c[n] != '\0');
+    }
+}
+
+/* Words of a paragraph, broken before WIDTH; later lines begin at `indent`. */
+static void add_wrapped(fb_text *out, const char *text, int at, int indent)
+{
+    bool is_first = true;
+
+    while (*text != '\0') {
+        const size_t n = strcspn(text, " ");
+        const int width = width_of(text, n);
+
+        if (!is_first && at + 1 + width > WIDTH) {
+            fb_text_printf(out, "\n%*s", indent, "");
+            at = indent;
+        } else if (!is_first) {
+            fb_text_puts(out, " ");
+            at++;
+        }
+        fb_text_add(out, text, n);
+        at += width;
+        text += n + (text[n] == ' ');
+        is_first = false;
+    }
+    fb_text_puts(out, "\n");
+}
+
+/* --- the overview --- */
+
+static void add_command(fb_text *out, const char *heading, const char *name)
+{
+    fb_text_printf(out, "%-11s %-9s %s\n", heading, name,
+                   fb_command_find(name)->summary);
+}
+
+void fb_help_overview(fb_text *out)
+{
+    fb_text_puts(out, "flexbudget " FB_VERSION " - compare KV-cache eviction rules: "
+                      "same kernel, same memory, same inputs\n\n");
+    add_command(out, "Compare", "run");
+    add_command(out, "Understand", "compare");
+    add_command(out, "", "report");
+    add_command(out, "Look up", "rules");
+    add_command(out, "", "tasks");
+    fb_text_puts(out, "\nalso        model  doctor  help  version\n\n");
+    fb_text_puts(out, "Try it:     flexbudget run --model builtin --tasks recall "
+                      "--rules full,random,snapkv,h2o --budgets 10%,25%\n");
+    fb_text_puts(out, "More:       flexbudget help run    flexbudget rules\n");
+}
+
+/* --- one command --- */
+
+static void add_option(fb_text *out, const fb_option *row)
+{
+    char word[96];
+    int n;
+
+    n = snprintf(word, sizeof word, "  %c%c %s--%s%s%s", row->letter != 0 ? '-' : ' ',
+                 row->letter != 0 ? row->letter : ' ', "", row->name,
+                 row->type == FB_TYPE_FLAG ? "" : " ",
+                 row->type == FB_TYPE_FLAG || row->argument == NULL ? ""
+                                                                    : row->argument);
+    fb_text_printf(out, "%-*s", COLUMN, word);
+    if (n >= COLUMN) fb_text_printf(out, "\n%*s", COLUMN, "");
+    if (row->initial[0] != '\0' && row->type != FB_TYPE_FLAG) {
+        char help[256];
+
+        (void)snprintf(help, sizeof help, "%s (%s)", row->help, row->initial);
+        add_wrapped(out, help, COLUMN, COLUMN);
+    } else {
+        add_wrapped(out, row->help, COLUMN, COLUMN);
+    }
+}
+
+static bool is_shown(const fb_option *row)
+{
+    return row->name != NULL && row->type != FB_TYPE_LATER;
+}
+
+static bool is_first_of_group(const fb_option *rows, int i)
+{
+    for (int j = 0; j < i; j++)
+        if (is_shown(&rows[j]) && strcmp(rows[j].group, rows[i].group) == 0)
+            return false;
+    return true;
+}
+
+/* Groups in the order of their first options. */
+static void add_options(fb_text *out, const fb_option *rows)
+{
+    if (rows == NULL) return;
+    for (int i = 0; !fb_option_is_end(&rows[i]); i++) {
+        if (!is_shown(&rows[i]) || !is_first_of_group(rows, i)) continue;
+        fb_text_printf(out, "\n%s\n", rows[i].group);
+        for (int j = i; !fb_option_is_end(&rows[j]); j++)
+            if (is_shown(&rows[j]) && strcmp(rows[j].group, rows[i].group) == 0)
+                add_option(out, &rows[j]);
+    }
+}
+
+static void add_examples(fb_text *out, const char *examples)
+{
+    fb_text_puts(out, "\nExamples\n");
+    while (*examples != '\0') {
+        const size_t n = strcspn(examples, "\n");
+
+        fb_text_printf(out, "  %.*s\n", (int)n, examples);
+        examples += n + (examples[n] == '\n');
+    }
+}
+
+void fb_help_command(const fb_command *command, fb_text *out)
+{
+    fb_text_printf(out, "usage: flexbudget %s [options]%s%s\n\n", command->name,
+                   command->arguments[0] != '\0' ? " " : "", command->arguments);
+    add_wrapped(out, command->about, 0, 0);
+    if (command->has_settings) add_options(out, fb_settings());
+    add_options(out, command->options);
+    add_options(out, fb_common_options);
+    if (command->has_settings)
+        fb_text_puts(out, "\nEvery option has a key of the same name in the experiment "
+                          "file, and FLEXBUDGET_<OPTION>\nin the environment sets a "
+                          "default: command line, environment, file, default.\n");
+    add_examples(out, command->examples);
+    fb_text_printf(out,
+                   "\nexit codes: 0 done, 1 failed, 2 the request makes no sense%s%s\n",
+                   command->codes != NULL ? ", " : "",
+                   command->codes != NULL ? command->codes : "");
+}

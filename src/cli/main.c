@@ -1,0 +1,107 @@
+/* main.c - finds the command, parses its line, runs it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const fb_command *const commands[] = {
+#define FB_COMMAND(name) &fb_command_##name,
+#include "cli/list.h"
+#undef FB_COMMAND
+};
+
+enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+
+int fb_command_count(void)
+{
+    return N_COMMANDS;
+}
+
+const fb_command *fb_command_at(int index)
+{
+    return commands[index];
+}
+
+const fb_command *fb_command_find(const char *name)
+{
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (strcmp(commands[i]->name, name) == 0) return commands[i];
+    return NULL;
+}
+
+static int show(void (*make)(fb_text *out))
+{
+    fb_text text = {0};
+    fb_status status;
+
+    fb_text_init(&text, 0);
+    make(&text);
+    status = fb_text_status(&text);
+    if (status == FB_OK) status = fb_say_result(text.bytes, text.n);
+    fb_text_clear(&text);
+    return status == FB_OK ? 0 : fb_say_failure(status);
+}
+
+static int unknown_command(const char *word)
+{
+    const char *names[N_COMMANDS];
+    const char *nearest;
+    char sentence[256];
+
+    for (int i = 0; i < N_COMMANDS; i++)
+        names[i] = commands[i]->name;
+    nearest = fb_nearest_word(word, names, N_COMMANDS);
+    if (nearest != NULL)
+        (void)snprintf(sentence, sizeof sentence,
+                       "unknown command '%s'; did you mean '%s'?", word, nearest);
+    else
+        (void)snprintf(sentence, sizeof sentence,
+                       "unknown command '%s'\nhelp: flexbudget help", word);
+    fb_say_error(sentence);
+    return fb_status_exit_code(FB_USAGE);
+}
+
+static int run_help_of(const fb_command *command)
+{
+    fb_text text = {0};
+    fb_status status;
+
+    fb_text_init(&text, 0);
+    fb_help_command(command, &text);
+    status = fb_text_status(&text);
+    if (status == FB_OK) status = fb_say_result(text.bytes, text.n);
+    fb_text_clear(&text);
+    return status == FB_OK ? 0 : fb_say_failure(status);
+}
+
+static int run_command(const fb_command *command, int argc, char **argv)
+{
+    fb_line line = {0};
+    fb_status status = fb_line_parse(&line, command, argc, argv);
+    int code;
+
+    if (status != FB_OK)
+        code = fb_say_failure(status);
+    else if (fb_values_flag(&line.common, FB_COMMON_help))
+        code = run_help_of(command);
+    else
+        code = command->run(&line);
+    fb_line_clear(&line);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : NULL;
+    const fb_command *command;
+
+    if (word == NULL || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        return show(fb_help_overview);
+    if (strcmp(word, "--version") == 0) word = "version";
+    command = fb_command_find(word);
+    if (command == NULL) return unknown_command(word);
+    return run_command(command, argc - 2, argv + 2);
+}

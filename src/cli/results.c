@@ -1,0 +1,63 @@
+/* results.c - see results.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "cli/results.h"
+
+#include <string.h>
+
+/* What the experiment's own specification says of its statistics. */
+static fb_status own_statistics(const fb_results *results, fb_analysis_options *out)
+{
+    fb_spec spec;
+    fb_status status = fb_spec_init(&spec);
+
+    if (status == FB_OK)
+        status =
+            fb_spec_parse(&spec, "specification", results->spec, strlen(results->spec));
+    if (status == FB_OK) {
+        out->confidence = fb_values_real(&spec.values, FB_SET_confidence) / 100;
+        out->replicates = (int)fb_values_int(&spec.values, FB_SET_resamples);
+        out->margin = -1; /* it is stored with the task */
+    }
+    fb_spec_clear(&spec);
+    return status;
+}
+
+static fb_status choose_options(const fb_results *results,
+                                const fb_analysis_options *asked,
+                                fb_analysis_options *out)
+{
+    *out = (fb_analysis_options){.margin = -1};
+    FB_TRY(own_statistics(results, out));
+    if (asked == NULL) return FB_OK;
+    out->baseline = asked->baseline;
+    if (asked->confidence > 0) out->confidence = asked->confidence;
+    if (asked->replicates > 0) out->replicates = asked->replicates;
+    if (asked->margin >= 0) out->margin = asked->margin;
+    return FB_OK;
+}
+
+fb_status fb_results_open(fb_open_results *out, const char *path,
+                          const fb_analysis_options *asked)
+{
+    fb_analysis_options chosen;
+    fb_status status;
+
+    *out = (fb_open_results){0};
+    status = fb_store_open_read(&out->store, path);
+    if (status == FB_OK) status = fb_store_read(out->store, NULL, &out->results);
+    if (status == FB_OK) status = choose_options(out->results, asked, &chosen);
+    if (status == FB_OK)
+        status = fb_analyse(&out->analysis, out->store, out->results, &chosen);
+    if (status != FB_OK) fb_results_close(out);
+    return status;
+}
+
+void fb_results_close(fb_open_results *results)
+{
+    fb_analysis_free(results->analysis);
+    fb_results_free(results->results);
+    fb_store_close(results->store);
+    *results = (fb_open_results){0};
+}

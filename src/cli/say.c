@@ -1,0 +1,104 @@
+/* say.c - messages for people on stderr, results on stdout.
+ *
+ * A sentence may begin with the place that it is about ("file:31:1: ...") and may go on
+ * with lines of its own: the line of the file with a caret, "help: ...".
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/file.h"
+#include "base/terminal.h"
+#include "cli/cli.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool is_quiet, has_colour;
+
+void fb_say_setup(const fb_line *line)
+{
+    const char *when = fb_values_text(&line->common, FB_COMMON_colour);
+
+    is_quiet = fb_values_flag(&line->common, FB_COMMON_quiet);
+    has_colour = strcmp(when, "always") == 0 ||
+                 (strcmp(when, "auto") == 0 && fb_terminal_has_colour(2));
+}
+
+bool fb_say_is_quiet(void)
+{
+    return is_quiet;
+}
+
+/* Bytes of "path:LINE:COLUMN: " at the beginning; 0 if it is not there. */
+static size_t place_length(const char *sentence)
+{
+    const size_t end = strcspn(sentence, "\n");
+
+    for (size_t i = 1; i < end; i++) {
+        size_t j = i;
+        int numbers = 0;
+
+        while (sentence[j] == ':' && isdigit((unsigned char)sentence[j + 1])) {
+            for (j++; isdigit((unsigned char)sentence[j]);)
+                j++;
+            numbers++;
+        }
+        if (numbers == 2 && sentence[j] == ':' && sentence[j + 1] == ' ') return j + 2;
+    }
+    return 0;
+}
+
+static void say(const char *kind, const char *colour, const char *sentence)
+{
+    const size_t place = place_length(sentence);
+
+    (void)fflush(stdout);
+    if (place > 0)
+        (void)fprintf(stderr, "%.*s", (int)place, sentence);
+    else
+        (void)fprintf(stderr, "flexbudget: ");
+    (void)fprintf(stderr, "%s%s%s: %s\n", has_colour ? colour : "", kind,
+                  has_colour ? "\033[0m" : "", sentence + place);
+}
+
+void fb_say_error(const char *sentence)
+{
+    say("error", "\033[31m", sentence);
+}
+
+void fb_say_warning(const char *sentence)
+{
+    if (!is_quiet) say("warning", "\033[33m", sentence);
+}
+
+int fb_say_failure(fb_status status)
+{
+    fb_say_error(fb_error_message());
+    return fb_status_exit_code(status);
+}
+
+void fb_say_note(const char *format, ...)
+{
+    va_list args;
+
+    if (is_quiet) return;
+    va_start(args, format);
+    (void)vfprintf(stderr, format, args);
+    va_end(args);
+    (void)fputc('\n', stderr);
+}
+
+fb_status fb_say_result(const char *text, size_t n)
+{
+    errno = 0;
+    if (fwrite(text, 1, n, stdout) == n && fflush(stdout) == 0) return FB_OK;
+    return fb_fail(FB_IO, "cannot write the result: %s", strerror(errno));
+}
+
+fb_status fb_write_result(const char *path, const char *text, size_t n)
+{
+    if (path[0] == '\0') return fb_say_result(text, n);
+    return fb_context(fb_file_write(path, text, n), "'%s'", path);
+}

@@ -1,0 +1,256 @@
+/* plan.c - documents of all tasks, checked budgets, and the cells on them.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "experiment/plan_inside.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- template --- */
+
+static fb_status choose_template(fb_plan *plan)
+{
+    const char *family = fb_values_text(&plan->spec->values, FB_SET_template);
+
+    plan->template = *fb_model_template(plan->model);
+    if (strcmp(family, "auto") != 0)
+        return fb_context(fb_template_choose(&plan->template, family),
+                          "model.template");
+    return fb_context(fb_template_check(&plan->template), "model '%s'",
+                      fb_values_text(&plan->spec->values, FB_SET_model));
+}
+
+/* --- budgets against contexts --- */
+
+static fb_rounding rounding_of(const fb_plan *plan)
+{
+    return fb_values_is(&plan->spec->values, FB_SET_rounding, "kvpress")
+               ? FB_ROUND_KVPRESS
+               : FB_ROUND_EXACT;
+}
+
+static int64_t entries_of(const fb_plan *plan, int budget, int64_t n)
+{
+    if (budget < 0) return n;
+    return fb_budget_entries(&plan->spec->budgets[budget], &plan->shape, n,
+                             rounding_of(plan));
+}
+
+/* A byte budget in tokens per head is known only with the model. */
+static fb_status check_bytes(const fb_plan *plan, int budget)
+{
+    const fb_budget *b = &plan->spec->budgets[budget];
+    const double row = (double)plan->shape.layers * (double)plan->shape.kv_heads *
+                       (double)fb_entry_bytes(&plan->shape);
+    char text[64], asked[32], least[32];
+    int64_t longest = 0, k;
+
+    if (b->kind != FB_BUDGET_BYTES) return FB_OK;
+    fb_plan_budget_text(plan, budget, text, sizeof text);
+    fb_print_size((double)b->value, asked, sizeof asked);
+    fb_print_size(row, least, sizeof least);
+    for (int i = 0; i < plan->n_documents; i++)
+        if (plan->documents[i].context.n > longest)
+            longest = plan->documents[i].context.n;
+    k = entries_of(plan, budget, longest);
+    if (k < 1)
+        return fb_fail(FB_BUDGET, "budget of %s is below one entry per head (%s)",
+                       asked, least);
+    if (k >= longest) return FB_OK;
+    (void)snprintf(text, sizeof text, "%s or ", asked);
+    return fb_spec_check_arithmetic(plan->spec, k, text);
+}
+
+/* --- making --- */
+
+/* Samples of a document behind each other, otherwise in the order they were made: an
+ * insertion sort, since qsort is not stable and nearly everything is in order. */
+static void sort_samples(fb_plan *plan)
+{
+    fb_plan_sample *s = plan->samples;
+
+    for (int i = 1; i < plan->n_samples; i++) {
+        const fb_plan_sample x = s[i];
+        int j = i;
+
+        for (; j > 0 && s[j - 1].document > x.document; j--)
+            s[j] = s[j - 1];
+        s[j] = x;
+    }
+    for (int i = 0; i < plan->n_samples; i++) {
+        fb_plan_document *d = &plan->documents[s[i].document];
+
+        if (d->n_samples++ == 0) d->first_sample = i;
+    }
+}
+
+static fb_status make_all(fb_plan *plan, fb_report *report, void *self)
+{
+    const fb_spec *spec = plan->spec;
+    fb_status first = FB_OK;
+
+    for (int i = 0; i < spec->n_tasks; i++) {
+        const fb_status status = fb_plan_make(plan, i);
+
+        if (status == FB_OK) continue;
+        if (report != NULL) report(self, fb_error_message());
+        if (first == FB_OK) first = status;
+    }
+    if (first != FB_OK) return first;
+    for (int i = 0; i < spec->n_budgets; i++) {
+        const fb_status status = check_bytes(plan, i);
+
+        if (status == FB_OK) continue;
+        if (report != NULL) report(self, fb_error_message());
+        if (first == FB_OK) first = status;
+    }
+    return first;
+}
+
+fb_status fb_plan_new(fb_plan **out, const fb_spec *spec, const fb_model *model,
+                      fb_report *report, void *self)
+{
+    const fb_model_facts *facts = fb_model_get_facts(model);
+    fb_plan *plan = fb_zalloc(FB_ACCOUNT_other, sizeof *plan);
+    fb_status status;
+
+    *out = NULL;
+    if (plan == NULL) return fb_fail(FB_NO_MEMORY, "no memory for the plan");
+    plan->spec = spec;
+    plan->model = model;
+    plan->shape = (fb_cache_shape){facts->layers, facts->kv_heads, facts->head_dim};
+    plan->tasks = fb_zalloc(FB_ACCOUNT_other,
+                            fb_size_mul((size_t)spec->n_tasks, sizeof *plan->tasks));
+    status = plan->tasks != NULL ? choose_template(plan)
+                                 : fb_fail(FB_NO_MEMORY, "no memory for the plan");
+    if (status != FB_OK && report != NULL) report(self, fb_error_message());
+    if (status == FB_OK) status = make_all(plan, report, self);
+    if (status != FB_OK) {
+        fb_plan_free(plan);
+        return status;
+    }
+    sort_samples(plan);
+    *out = plan;
+    return FB_OK;
+}
+
+void fb_plan_free(fb_plan *plan)
+{
+    if (plan == NULL) return;
+    for (int i = 0; i < plan->n_documents; i++) {
+        fb_ids_clear(&plan->documents[i].context);
+        fb_free(plan->documents[i].text);
+    }
+    for (int i = 0; i < plan->n_samples; i++)
+        fb_plan_sample_clear(&plan->samples[i]);
+    for (int i = 0; plan->tasks != NULL && i < plan->spec->n_tasks; i++)
+        fb_free(plan->tasks[i].first_rejection);
+    fb_free(plan->documents);
+    fb_free(plan->samples);
+    fb_free(plan->tasks);
+    fb_free(plan);
+}
+
+/* --- cells --- */
+
+void fb_plan_budget_text(const fb_plan *plan, int budget, char *out, size_t n)
+{
+    if (budget < 0)
+        (void)snprintf(out, n, "full");
+    else
+        fb_budget_print(&plan->spec->budgets[budget], out, n);
+}
+
+typedef struct cells {
+    const fb_plan *plan;
+    const fb_filter *only;
+    fb_cell *cell; /* NULL: only counted */
+    int n;
+} cells;
+
+static fb_status add_cell(cells *c, fb_cell cell)
+{
+    const fb_plan_sample *sample = &c->plan->samples[cell.sample];
+    char budget[32], seed[24];
+
+    fb_plan_budget_text(c->plan, cell.budget, budget, sizeof budget);
+    (void)snprintf(seed, sizeof seed, "%llu", (unsigned long long)cell.seed);
+    if (!fb_filter_passes(c->only, "budget", budget) ||
+        !fb_filter_passes(c->only, "seed", seed))
+        return FB_OK;
+    FB_TRY(fb_list_grow((void **)&c->cell, c->n, sizeof *c->cell));
+    cell.k = entries_of(c->plan, cell.budget,
+                        c->plan->documents[sample->document].context.n);
+    c->cell[c->n++] = cell;
+    return FB_OK;
+}
+
+static fb_status add_rule(cells *c, int sample, int rule)
+{
+    const fb_spec *spec = c->plan->spec;
+    const fb_bound_rule *bound = spec->rules[rule].rule;
+    const int n_seeds = fb_bound_rule_is_random(bound) ? spec->n_seeds : 1;
+
+    if (!fb_filter_passes(c->only, "rule", spec->rules[rule].label)) return FB_OK;
+    if (fb_bound_rule_choices(bound)->keeps_all)
+        return add_cell(c, (fb_cell){sample, rule, -1, 0, 0});
+    for (int b = 0; b < spec->n_budgets; b++)
+        for (int s = 0; s < n_seeds; s++) {
+            const uint64_t seed = fb_bound_rule_is_random(bound) ? spec->seeds[s] : 0;
+
+            FB_TRY(add_cell(c, (fb_cell){sample, rule, b, seed, 0}));
+        }
+    return FB_OK;
+}
+
+static fb_status add_sample_cells(cells *c, int index)
+{
+    const fb_plan_sample *sample = &c->plan->samples[index];
+    const char *task = fb_bound_task_get(c->plan->spec->tasks[sample->task])->name;
+    char key[512];
+
+    (void)snprintf(key, sizeof key, "%s/%s", task, sample->key);
+    if (!fb_filter_passes(c->only, "task", task) ||
+        !fb_filter_passes(c->only, "sample", key))
+        return FB_OK;
+    for (int rule = 0; rule < c->plan->spec->n_rules; rule++)
+        FB_TRY(add_rule(c, index, rule));
+    return FB_OK;
+}
+
+fb_status fb_plan_cells(const fb_plan *plan, int document, const fb_filter *only,
+                        fb_cell **out, int *n_out)
+{
+    const fb_plan_document *d = &plan->documents[document];
+    cells c = {.plan = plan, .only = only};
+
+    *out = NULL;
+    *n_out = 0;
+    for (int i = 0; i < d->n_samples; i++) {
+        const fb_status status = add_sample_cells(&c, d->first_sample + i);
+
+        if (status != FB_OK) {
+            fb_free(c.cell);
+            return status;
+        }
+    }
+    *out = c.cell;
+    *n_out = c.n;
+    return FB_OK;
+}
+
+fb_status fb_plan_count(const fb_plan *plan, const fb_filter *only, int64_t *out)
+{
+    *out = 0;
+    for (int i = 0; i < plan->n_documents; i++) {
+        fb_cell *cell = NULL;
+        int n = 0;
+
+        FB_TRY(fb_plan_cells(plan, i, only, &cell, &n));
+        fb_free(cell);
+        *out += n;
+    }
+    return FB_OK;
+}

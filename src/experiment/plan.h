@@ -1,0 +1,102 @@
+/* plan.h - the grid of an experiment: what is read, what is asked, which cells there
+ * are.
+ *
+ * A *document* is a sequence of token ids that is read once; documents with the same
+ * ids share one reading, whatever task they come from. A *sample* is a question on a
+ * document. A *cell* is sample x rule x budget x seed: rules that draw random numbers
+ * run once per seed, a rule that keeps everything once per sample.
+ *
+ * Ids: context = BOS (if the model adds one and the template has none) + template
+ * before + context; prompt = question + template after + answer prefix, tokenised on
+ * its own; answer = the first reference, on its own, end of turn not included. A
+ * continuation has its first token as the prompt. Under `query: aware` the question's
+ * ids belong to the context of a document of their own.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FB_EXPERIMENT_PLAN_H
+#define FB_EXPERIMENT_PLAN_H
+
+#include "experiment/spec.h"
+#include "model/model.h"
+
+typedef struct fb_plan_document {
+    fb_ids context;
+    char *text;           /* the task's context; NULL under store.prompts: off */
+    int64_t n_before;     /* ids in front of the text: BOS and template */
+    int64_t cut_tokens;   /* taken out of the middle to fit the model */
+    int64_t protect_last; /* ids of a question that no rule may drop */
+    uint64_t stream;      /* names the document to random numbers */
+    int n_samples;        /* behind each other in plan.samples */
+    int first_sample;
+} fb_plan_document;
+
+typedef struct fb_strings {
+    char **text;
+    int n;
+} fb_strings;
+
+typedef struct fb_plan_sample {
+    int task, document;
+    char *key, *group;
+    char *question; /* with the answer prefix behind it */
+    fb_strings references, stop, classes;
+    const char *metric; /* of the probe, else the task's; lent */
+    char *own_metric;   /* NULL: the task's */
+    fb_ids prompt, answer;
+    int64_t question_tokens; /* of the question alone */
+    int64_t max_tokens, length;
+    double depth;
+    bool continues;
+    bool is_first;  /* the first document of its task: kept sets are stored */
+    char *evidence; /* JSON [[first token, one past], ...] of the context; NULL: none */
+    char tokens_sha256[FB_HASH_HEX];
+} fb_plan_sample;
+
+typedef struct fb_plan_task {
+    int64_t documents, samples, cut, rejected;
+    char *first_rejection; /* NULL: none */
+} fb_plan_task;
+
+typedef struct fb_cell {
+    int sample, rule;
+    int budget;    /* index into spec.budgets; -1: keeps everything */
+    uint64_t seed; /* 0: the rule draws nothing */
+    int64_t k;     /* entries per head under an equal split */
+} fb_cell;
+
+typedef struct fb_plan {
+    const fb_spec *spec;   /* lent */
+    const fb_model *model; /* lent */
+    fb_cache_shape shape;
+    fb_template template;
+    fb_plan_document *documents;
+    fb_plan_sample *samples; /* by document */
+    fb_plan_task *tasks;     /* [spec.n_tasks] */
+    int n_documents, n_samples;
+} fb_plan;
+
+/* Makes the documents of all tasks and checks budgets against them. Each refusal is
+ * one call of `report`. `spec` has been checked; both are lent for the plan's life. */
+FB_MUST_USE fb_status fb_plan_new(fb_plan **out, const fb_spec *spec,
+                                  const fb_model *model, fb_report *report, void *self);
+void fb_plan_free(fb_plan *plan); /* takes NULL */
+
+/* Which cells: "rule=snapkv*,task=needle,sample=needle/3,budget=20%,seed=1". Values are
+ * patterns with * and ?; the same key twice means either. */
+typedef struct fb_filter fb_filter;
+FB_MUST_USE fb_status fb_filter_parse(fb_filter **out, const char *text);
+void fb_filter_free(fb_filter *filter); /* takes NULL */
+/* NULL lets everything through. A value of NULL passes: it is not asked about. */
+bool fb_filter_passes(const fb_filter *filter, const char *key, const char *value);
+
+/* The cells of a document that pass the filter, samples in order. Free with fb_free. */
+FB_MUST_USE fb_status fb_plan_cells(const fb_plan *plan, int document,
+                                    const fb_filter *only, fb_cell **out, int *n_out);
+FB_MUST_USE fb_status fb_plan_count(const fb_plan *plan, const fb_filter *only,
+                                    int64_t *out);
+
+/* "20%"; "full" for -1. */
+void fb_plan_budget_text(const fb_plan *plan, int budget, char *out, size_t n);
+
+#endif

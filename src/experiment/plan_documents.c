@@ -1,0 +1,452 @@
+/* plan_documents.c - what tasks emit becomes documents and samples of the plan.
+ *
+ * Documents with the same ids are one: found by the hash of their ids, which also names
+ * them to the random numbers, so neither the order of tasks nor their number matters.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/json.h"
+#include "engine/digest.h"
+#include "experiment/plan_inside.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+fb_status fb_list_grow(void **list, int n, size_t size)
+{
+    void *grown;
+
+    if (n > 0 && (n & (n - 1)) != 0) return FB_OK;
+    grown = fb_realloc(FB_ACCOUNT_other, *list,
+                       fb_size_mul(n == 0 ? 1 : 2 * (size_t)n, size));
+    if (grown == NULL) return fb_fail(FB_NO_MEMORY, "no memory for the plan");
+    *list = grown;
+    return FB_OK;
+}
+
+/* One task at work. */
+typedef struct maker {
+    fb_plan *plan;
+    int task;
+} maker;
+
+/* --- samples --- */
+
+static void clear_strings(fb_strings *strings)
+{
+    for (int i = 0; i < strings->n; i++)
+        fb_free(strings->text[i]);
+    fb_free(strings->text);
+    *strings = (fb_strings){0};
+}
+
+static fb_status copy_strings(fb_strings *out, const char *const *strings, int n)
+{
+    out->text = fb_zalloc(FB_ACCOUNT_other, fb_size_mul((size_t)n + 1, sizeof(char *)));
+    if (out->text == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a sample");
+    for (out->n = 0; out->n < n; out->n++) {
+        out->text[out->n] = fb_strdup(strings[out->n]);
+        if (out->text[out->n] == NULL)
+            return fb_fail(FB_NO_MEMORY, "no memory for a sample");
+    }
+    return FB_OK;
+}
+
+void fb_plan_sample_clear(fb_plan_sample *sample)
+{
+    fb_free(sample->key);
+    fb_free(sample->group);
+    fb_free(sample->question);
+    fb_free(sample->own_metric);
+    fb_free(sample->evidence);
+    clear_strings(&sample->references);
+    clear_strings(&sample->stop);
+    clear_strings(&sample->classes);
+    fb_ids_clear(&sample->prompt);
+    fb_ids_clear(&sample->answer);
+}
+
+static fb_status copy_texts(fb_plan_sample *out, const fb_document *document,
+                            const fb_probe *probe)
+{
+    const char *question = probe->question == NULL ? "" : probe->question;
+
+    out->key = fb_strdup(probe->key);
+    out->group = fb_strdup(document->group == NULL ? document->key : document->group);
+    out->question = fb_strdup(question);
+    if (probe->metric != NULL) out->own_metric = fb_strdup(probe->metric);
+    if (out->key == NULL || out->group == NULL || out->question == NULL ||
+        (probe->metric != NULL && out->own_metric == NULL))
+        return fb_fail(FB_NO_MEMORY, "no memory for a sample");
+    FB_TRY(copy_strings(&out->references, probe->references, probe->n_references));
+    FB_TRY(copy_strings(&out->stop, probe->stop, probe->n_stop));
+    return copy_strings(&out->classes, probe->classes, probe->n_classes);
+}
+
+/* The first id of a continuation is its prompt, the next `max_tokens` are scored. */
+static fb_status split_continuation(fb_plan_sample *sample)
+{
+    fb_ids *answer = &sample->answer;
+
+    if (answer->n < 2)
+        return fb_fail(FB_FORMAT,
+                       "sample '%s': the continuation has %lld tokens; at "
+                       "least 2 are needed",
+                       sample->key, (long long)answer->n);
+    FB_TRY(fb_ids_add(&sample->prompt, answer->ids[0]));
+    answer->n--;
+    memmove(answer->ids, answer->ids + 1, (size_t)answer->n * sizeof *answer->ids);
+    if (sample->max_tokens > 0 && answer->n > sample->max_tokens)
+        answer->n = sample->max_tokens;
+    return FB_OK;
+}
+
+static fb_status encode_sample(const fb_plan *plan, fb_plan_sample *sample,
+                               const fb_probe *probe)
+{
+    const char *prefix = probe->answer_prefix == NULL ? "" : probe->answer_prefix;
+    fb_ids question = {0};
+    fb_status status;
+
+    FB_TRY(fb_plan_encode(plan, sample->references.text[0], &sample->answer));
+    if (probe->continues) return split_continuation(sample);
+    status = fb_plan_encode(plan, sample->question, &question);
+    sample->question_tokens = question.n;
+    fb_ids_clear(&question);
+    FB_TRY(status);
+    FB_TRY(fb_plan_prompt(plan, sample->question, prefix, &sample->prompt));
+    if (sample->prompt.n == 0 || sample->answer.n == 0)
+        return fb_fail(FB_FORMAT, "sample '%s': the %s has no token of this model",
+                       sample->key, sample->prompt.n == 0 ? "question" : "answer");
+    return FB_OK;
+}
+
+/* The limit of a free answer: the experiment's, else the probe's. */
+static int64_t limit_of(const fb_plan *plan, const fb_probe *probe)
+{
+    const int64_t asked = fb_values_int(&plan->spec->values, FB_SET_max_tokens);
+
+    return asked > 0 && !probe->continues ? asked : probe->max_tokens;
+}
+
+static fb_status make_sample(const maker *m, const fb_document *document,
+                             const fb_probe *probe, fb_plan_sample *out)
+{
+    const fb_bound_task *task = m->plan->spec->tasks[m->task];
+
+    out->task = m->task;
+    out->depth = probe->depth;
+    out->length = document->length;
+    out->continues = probe->continues;
+    out->max_tokens = limit_of(m->plan, probe);
+    FB_TRY(copy_texts(out, document, probe));
+    out->metric =
+        out->own_metric != NULL ? out->own_metric : fb_bound_task_metric(task)->name;
+    out->is_first = m->plan->tasks[m->task].documents == 0;
+    return encode_sample(m->plan, out, probe);
+}
+
+/* --- documents --- */
+
+/* The most ids that a question and an answer on this document need. */
+static int64_t reserve_of(const fb_plan_sample *samples, int n)
+{
+    int64_t most = 0;
+
+    for (int i = 0; i < n; i++) {
+        const fb_plan_sample *s = &samples[i];
+        const int64_t answer =
+            s->answer.n > s->max_tokens ? s->answer.n : s->max_tokens;
+
+        if (s->prompt.n + answer > most) most = s->prompt.n + answer;
+    }
+    return most;
+}
+
+/* Byte ranges of the text as ranges of ids, JSON; nothing where ids were cut out. */
+static fb_status place_evidence(const fb_plan *plan, const fb_plan_document *document,
+                                const fb_probe *probe, fb_plan_sample *out)
+{
+    const fb_ids *ids = &document->context;
+    fb_text json = {0};
+    size_t *ends = NULL;
+    fb_status status;
+
+    if (probe->n_evidence == 0 || document->cut_tokens > 0) return FB_OK;
+    FB_TRY(fb_plan_token_ends(plan, ids, document->n_before, &ends));
+    fb_text_init(&json, 0);
+    for (int e = 0; e < probe->n_evidence; e++) {
+        int64_t first = document->n_before, last;
+
+        while (first < ids->n && ends[first] <= probe->evidence[e].begin)
+            first++;
+        for (last = first; last < ids->n && ends[last] < probe->evidence[e].end;)
+            last++;
+        if (last < ids->n) last++;
+        fb_text_printf(&json, "%s[%lld,%lld]", e == 0 ? "[" : ",", (long long)first,
+                       (long long)last);
+    }
+    fb_text_puts(&json, "]");
+    status = fb_text_status(&json);
+    if (status == FB_OK) {
+        out->evidence = fb_strdup(fb_text_string(&json));
+        if (out->evidence == NULL)
+            status = fb_fail(FB_NO_MEMORY, "no memory for a sample");
+    }
+    fb_text_clear(&json);
+    fb_free(ends);
+    return status;
+}
+
+static void clear_document(fb_plan_document *document)
+{
+    fb_ids_clear(&document->context);
+    fb_free(document->text);
+}
+
+/* The document with these ids, else -1. */
+static int find_document(const fb_plan *plan, const fb_plan_document *document)
+{
+    for (int i = 0; i < plan->n_documents; i++) {
+        const fb_plan_document *d = &plan->documents[i];
+
+        if (d->stream == document->stream && d->context.n == document->context.n &&
+            d->protect_last == document->protect_last &&
+            memcmp(d->context.ids, document->context.ids,
+                   (size_t)d->context.n * sizeof *d->context.ids) == 0)
+            return i;
+    }
+    return -1;
+}
+
+/* The first 64 bits of the hash of the ids. */
+static uint64_t stream_of(const fb_ids *ids)
+{
+    char hex[FB_HASH_HEX], first[17];
+
+    fb_sample_sha256(ids->ids, ids->n, NULL, 0, NULL, 0, hex);
+    memcpy(first, hex, 16);
+    first[16] = '\0';
+    return strtoull(first, NULL, 16);
+}
+
+/* Takes `document` over, or frees it where the plan has it already. */
+static fb_status add_document(fb_plan *plan, fb_plan_document *document, int *index_out)
+{
+    fb_status status;
+
+    document->stream = stream_of(&document->context);
+    *index_out = find_document(plan, document);
+    if (*index_out >= 0) {
+        clear_document(document);
+        return FB_OK;
+    }
+    status = fb_list_grow((void **)&plan->documents, plan->n_documents,
+                          sizeof *plan->documents);
+    if (status != FB_OK) {
+        clear_document(document);
+        return status;
+    }
+    *index_out = plan->n_documents;
+    plan->documents[plan->n_documents++] = *document;
+    return FB_OK;
+}
+
+static fb_status add_sample(fb_plan *plan, fb_plan_sample *sample)
+{
+    const fb_ids *context = &plan->documents[sample->document].context;
+
+    FB_TRY(
+        fb_list_grow((void **)&plan->samples, plan->n_samples, sizeof *plan->samples));
+    fb_sample_sha256(context->ids, context->n, sample->prompt.ids, sample->prompt.n,
+                     sample->answer.ids, sample->answer.n, sample->tokens_sha256);
+    plan->samples[plan->n_samples++] = *sample;
+    plan->tasks[sample->task].samples++;
+    *sample = (fb_plan_sample){0};
+    return FB_OK;
+}
+
+/* Under `aware` the ids of the question move to the context. At least one id stays to
+ * be read after the eviction. */
+static fb_status move_question(const fb_plan *plan, fb_plan_document *document,
+                               fb_plan_sample *sample)
+{
+    int64_t n = sample->question_tokens;
+
+    if (sample->continues || n == 0) return FB_OK;
+    if (n >= sample->prompt.n) n = sample->prompt.n - 1;
+    for (int64_t i = 0; i < n; i++)
+        FB_TRY(fb_ids_add(&document->context, sample->prompt.ids[i]));
+    sample->prompt.n -= n;
+    memmove(sample->prompt.ids, sample->prompt.ids + n,
+            (size_t)sample->prompt.n * sizeof *sample->prompt.ids);
+    if (fb_values_flag(&plan->spec->values, FB_SET_protect_question))
+        document->protect_last = n;
+    return FB_OK;
+}
+
+static fb_status make_document(const fb_plan *plan, const char *text, int64_t reserve,
+                               fb_plan_document *out)
+{
+    const int64_t most = fb_model_get_facts(plan->model)->context_length - reserve;
+
+    *out = (fb_plan_document){0};
+    FB_TRY(fb_plan_context(plan, text, &out->context, &out->n_before));
+    if (out->context.n == 0)
+        return fb_fail(FB_FORMAT, "the context has no token of this model");
+    if (most < out->n_before + 2)
+        return fb_fail(FB_FORMAT,
+                       "question and answer need %lld of the model's %lld "
+                       "tokens; nothing is left for the context",
+                       (long long)reserve, (long long)(most + reserve));
+    out->cut_tokens = fb_plan_cut_middle(&out->context, most);
+    if (!fb_values_flag(&plan->spec->values, FB_SET_prompts)) return FB_OK;
+    out->text = fb_strdup(text);
+    return out->text != NULL ? FB_OK : fb_fail(FB_NO_MEMORY, "no memory for a context");
+}
+
+static fb_status place_sample(const maker *m, const fb_document *document,
+                              const fb_probe *probe, int64_t reserve,
+                              fb_plan_sample *sample)
+{
+    fb_plan *plan = m->plan;
+    fb_plan_document made = {0};
+    fb_status status = make_document(plan, document->context, reserve, &made);
+
+    if (status == FB_OK) status = place_evidence(plan, &made, probe, sample);
+    if (status == FB_OK && fb_values_is(&plan->spec->values, FB_SET_query, "aware"))
+        status = move_question(plan, &made, sample);
+    if (status != FB_OK) {
+        clear_document(&made);
+        return status;
+    }
+    if (made.cut_tokens > 0) plan->tasks[m->task].cut++;
+    FB_TRY(add_document(plan, &made, &sample->document));
+    return add_sample(plan, sample);
+}
+
+static fb_status emit(void *self, const fb_document *document)
+{
+    const maker *m = self;
+    const int n = document->n_probes;
+    fb_plan_sample *samples =
+        fb_zalloc(FB_ACCOUNT_other, fb_size_mul((size_t)n, sizeof *samples));
+    int64_t reserve;
+    fb_status status = FB_OK;
+
+    if (samples == NULL) return fb_fail(FB_NO_MEMORY, "no memory for samples");
+    for (int i = 0; i < n && status == FB_OK; i++)
+        status = make_sample(m, document, &document->probes[i], &samples[i]);
+    reserve = reserve_of(samples, n);
+    for (int i = 0; i < n && status == FB_OK; i++)
+        status = place_sample(m, document, &document->probes[i], reserve, &samples[i]);
+    for (int i = 0; i < n; i++)
+        fb_plan_sample_clear(&samples[i]);
+    fb_free(samples);
+    if (status == FB_OK) m->plan->tasks[m->task].documents++;
+    return status;
+}
+
+/* --- what a task is lent --- */
+
+static fb_status count(void *self, const char *text, int64_t *out)
+{
+    const maker *m = self;
+    fb_ids ids = {0};
+    fb_status status = fb_plan_encode(m->plan, text, &ids);
+
+    *out = ids.n;
+    fb_ids_clear(&ids);
+    return status;
+}
+
+/* Bytes of the first ids of `window`, at most `tokens` of them. */
+static fb_status bytes_of_ids(const fb_plan *plan, const fb_ids *ids, int64_t tokens,
+                              size_t *out)
+{
+    char *text = NULL;
+    fb_status status =
+        fb_tokenizer_decode(fb_model_tokenizer(plan->model), ids->ids,
+                            ids->n < tokens ? ids->n : tokens, false, &text, out);
+
+    fb_free(text);
+    return status;
+}
+
+/* The longest beginning of `text` with at most `tokens` tokens. A window of it is
+ * tokenised, wide enough to hold more than that, and the bytes of the first ids are
+ * counted; a word cut in two may then need one token more, so less is taken until it
+ * fits. */
+static fb_status cut(void *self, const char *text, int64_t tokens, size_t *bytes_out)
+{
+    const maker *m = self;
+    const size_t n = strlen(text);
+    size_t window = (size_t)tokens * 8 + 64;
+    fb_ids ids = {0};
+    fb_status status = FB_OK;
+
+    *bytes_out = 0;
+    for (;; window *= 2) {
+        const size_t taken = window < n ? window : n;
+        const fb_piece p = {text, taken, false};
+
+        fb_ids_clear(&ids);
+        status = fb_tokenizer_encode(fb_model_tokenizer(m->plan->model), &p, 1, &ids);
+        if (status != FB_OK || ids.n > tokens || taken == n) break;
+    }
+    if (status == FB_OK && ids.n <= tokens) *bytes_out = n;
+    while (status == FB_OK && ids.n > tokens && tokens > 0) {
+        fb_ids again = {0};
+        fb_piece p = {text, 0, false};
+
+        status = bytes_of_ids(m->plan, &ids, tokens, &p.n);
+        if (status != FB_OK) break;
+        status = fb_tokenizer_encode(fb_model_tokenizer(m->plan->model), &p, 1, &again);
+        *bytes_out = p.n;
+        if (again.n <= tokens)
+            ids.n = 0; /* it fits */
+        else
+            tokens -= again.n - tokens;
+        fb_ids_clear(&again);
+    }
+    fb_ids_clear(&ids);
+    return status;
+}
+
+/* The sentence is often that of the last failure: it is copied before the next. */
+static fb_status reject(void *self, const char *sentence)
+{
+    const maker *m = self;
+    fb_plan_task *task = &m->plan->tasks[m->task];
+    char text[512];
+
+    (void)snprintf(text, sizeof text, "%s", sentence);
+    if (fb_values_is(&m->plan->spec->values, FB_SET_bad_records, "refuse"))
+        return fb_fail(FB_FORMAT,
+                       "%s\nhelp: --set data.bad_records=skip counts such records and "
+                       "goes on",
+                       text);
+    if (task->rejected++ == 0) task->first_rejection = fb_strdup(text);
+    return FB_OK;
+}
+
+fb_status fb_plan_make(fb_plan *plan, int task)
+{
+    maker m = {plan, task};
+    const int64_t limit = fb_values_int(&plan->spec->values, FB_SET_samples);
+    fb_ids before = {0};
+    fb_task_env env = {
+        .self = &m,
+        .samples = limit > 0 ? limit : 0,
+        .seed = plan->spec->n_seeds > 0 ? plan->spec->seeds[0] : 1,
+        .count = count,
+        .cut = cut,
+        .emit = emit,
+        .reject = reject,
+    };
+
+    FB_TRY(fb_plan_context(plan, "", &before, &env.template_tokens));
+    fb_ids_clear(&before);
+    return fb_task_make(plan->spec->tasks[task], &env);
+}

@@ -1,0 +1,379 @@
+/* run_cell.c - what one cell said becomes numbers and a row.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/json.h"
+#include "engine/digest.h"
+#include "experiment/run_inside.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_SCORES = 8 };
+
+/* A row with all that it lends. */
+typedef struct draft {
+    fb_store_cell row;
+    fb_store_score scores[MOST_SCORES];
+    fb_store_count *counts;
+    fb_store_peak peaks[2 * FB_ACCOUNT_COUNT];
+    fb_store_time times[3];
+    fb_store_kept *kept;
+    fb_ledger *ledger;
+    char *answer;
+    fb_text answer_tokens;
+    char kept_sha256[FB_HASH_HEX], digest[FB_HASH_HEX];
+} draft;
+
+static const fb_metric *metric_of(const fb_plan_sample *sample)
+{
+    return fb_metric_find(sample->metric);
+}
+
+bool fb_run_needs_text(const fb_plan_sample *sample)
+{
+    const fb_metric *metric = metric_of(sample);
+
+    return !sample->continues && metric != NULL && metric->kind == FB_METRIC_TEXT;
+}
+
+/* --- scores --- */
+
+static void add_score(draft *d, const char *metric, double value)
+{
+    d->scores[d->row.n_scores++] = (fb_store_score){metric, value};
+}
+
+static double mean(const double *x, int64_t n)
+{
+    double sum = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        sum += x[i];
+    return sum / (double)n;
+}
+
+static double share_equal(const int32_t *a, const int32_t *b, int64_t n)
+{
+    int64_t same = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        same += a[i] == b[i];
+    return (double)same / (double)n;
+}
+
+static void add_pass_scores(draft *d, const fb_plan_sample *sample,
+                            const fb_answer *answer)
+{
+    const double right = share_equal(answer->top1, sample->answer.ids, answer->n);
+
+    add_score(d, "kl", mean(answer->kl, answer->n));
+    add_score(d, "nll", mean(answer->nll, answer->n));
+    add_score(d, "em_tf", right == 1 ? 1 : 0);
+    add_score(d, "top1", share_equal(answer->top1, answer->full_top1, answer->n));
+    add_score(d, "token_accuracy", right);
+}
+
+/* The free answer, ended before the first stop string. */
+static fb_status decode_answer(const fb_runner *run, draft *d,
+                               const fb_plan_sample *sample, const fb_answer *answer)
+{
+    size_t n = 0;
+
+    FB_TRY(fb_tokenizer_decode(fb_model_tokenizer(run->plan->model), answer->ids,
+                               answer->n_ids, true, &d->answer, &n));
+    for (int i = 0; i < sample->stop.n; i++) {
+        char *stop = strstr(d->answer, sample->stop.text[i]);
+
+        if (stop != NULL) *stop = '\0';
+    }
+    fb_text_puts(&d->answer_tokens, "[");
+    for (int64_t i = 0; i < answer->n_ids; i++)
+        fb_text_printf(&d->answer_tokens, "%s%d", i > 0 ? "," : "",
+                       (int)answer->ids[i]);
+    fb_text_puts(&d->answer_tokens, "]");
+    return fb_text_status(&d->answer_tokens);
+}
+
+/* The score of the text: under the name of the task's metric, which of a `score` task
+ * is not that of the record. */
+static fb_status add_text_score(const fb_runner *run, draft *d,
+                                const fb_plan_sample *sample)
+{
+    const fb_bound_task *task = run->plan->spec->tasks[sample->task];
+    double value = 0;
+
+    FB_TRY(fb_metric_text(
+        sample->metric, d->answer, (const char *const *)sample->references.text,
+        sample->references.n, (const char *const *)sample->classes.text,
+        sample->classes.n, &value));
+    add_score(d, fb_bound_task_metric(task)->name, value);
+    return FB_OK;
+}
+
+/* --- what it cost --- */
+
+static int count_nonzero(const fb_ledger *ledger)
+{
+    int n = 0;
+
+    for (int p = 0; p < FB_PHASE_COUNT; p++)
+        for (int s = 0; s < FB_SCOPE_COUNT; s++)
+            for (int o = 0; o < FB_OP_COUNT; o++)
+                n += ledger->count[p][s][o].calls != 0;
+    return n;
+}
+
+static void list_counts(draft *d)
+{
+    for (int p = 0; p < FB_PHASE_COUNT; p++)
+        for (int s = 0; s < FB_SCOPE_COUNT; s++)
+            for (int o = 0; o < FB_OP_COUNT; o++) {
+                const fb_count *count = &d->ledger->count[p][s][o];
+
+                if (count->calls == 0) continue;
+                d->counts[d->row.n_counts++] =
+                    (fb_store_count){.phase = fb_phase_name((fb_phase)p),
+                                     .scope = fb_scope_name((fb_scope)s),
+                                     .op = fb_op_name((enum fb_op)o),
+                                     .calls = count->calls,
+                                     .flops = count->flops,
+                                     .bytes = count->bytes};
+            }
+}
+
+/* Everything that the cell would have cost alone. */
+static fb_status add_counts(const fb_runner *run, draft *d, const fb_outcome *outcome)
+{
+    const fb_entrant *entrant = fb_run_entrant(run, outcome->cell);
+
+    d->ledger = fb_zalloc(FB_ACCOUNT_other, sizeof *d->ledger);
+    if (d->ledger == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a ledger");
+    fb_ledger_add(d->ledger, fb_reading_ledger(run->reading, entrant->index));
+    fb_ledger_add(d->ledger, fb_variant_ledger(outcome->variant));
+    fb_ledger_add(d->ledger, &outcome->answer->ledger);
+    d->counts =
+        fb_alloc(FB_ACCOUNT_other,
+                 fb_size_mul((size_t)count_nonzero(d->ledger) + 1, sizeof *d->counts));
+    if (d->counts == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a ledger");
+    list_counts(d);
+    d->row.counts = d->counts;
+    return FB_OK;
+}
+
+static void add_peaks(const fb_runner *run, draft *d, const fb_outcome *outcome)
+{
+    for (int a = 0; a < FB_ACCOUNT_COUNT; a++) {
+        d->peaks[2 * a] = (fb_store_peak){"context", fb_account_name((fb_account)a),
+                                          (int64_t)run->read_peak[a]};
+        d->peaks[2 * a + 1] = (fb_store_peak){"answer", fb_account_name((fb_account)a),
+                                              (int64_t)outcome->peak[a]};
+    }
+    d->row.peaks = d->peaks;
+    d->row.n_peaks = 2 * FB_ACCOUNT_COUNT;
+    d->times[0] = (fb_store_time){"context", run->read_ns, true};
+    d->times[1] = (fb_store_time){"evict", outcome->evict_ns, false};
+    d->times[2] = (fb_store_time){"answer", outcome->answer_ns, outcome->answer_shared};
+    d->row.times = d->times;
+    d->row.n_times = 3;
+}
+
+/* --- what it kept --- */
+
+static bool stores_kept(const fb_runner *run, const fb_plan_sample *sample)
+{
+    const fb_values *values = &run->plan->spec->values;
+
+    return fb_values_is(values, FB_SET_kept, "all") ||
+           (fb_values_is(values, FB_SET_kept, "first") && sample->is_first);
+}
+
+static fb_status add_kept(const fb_runner *run, draft *d, const fb_kept *kept)
+{
+    const int64_t kv_heads = run->plan->shape.kv_heads;
+
+    d->kept = fb_alloc(FB_ACCOUNT_other,
+                       fb_size_mul((size_t)kept->n_slots + 1, sizeof *d->kept));
+    if (d->kept == NULL) return fb_fail(FB_NO_MEMORY, "no memory for kept sets");
+    for (int64_t slot = 0; slot < kept->n_slots; slot++)
+        d->kept[slot] = (fb_store_kept){.layer = slot / kv_heads,
+                                        .kv_head = slot % kv_heads,
+                                        .n = kept->count[slot],
+                                        .position = kept->position[slot]};
+    d->row.kept = d->kept;
+    d->row.n_kept = (int)kept->n_slots;
+    return FB_OK;
+}
+
+/* Counted from the selection and the arena, not from the settings. */
+static fb_status add_budget(const fb_runner *run, draft *d, const fb_outcome *outcome)
+{
+    const fb_selection *selection = fb_variant_selection(outcome->variant);
+    const fb_plan_sample *sample = &run->plan->samples[outcome->cell->sample];
+    const fb_cache *full = fb_reading_cache(run->reading);
+    fb_store_cell *row = &d->row;
+
+    row->full_entries = fb_cache_total(full);
+    row->kept_entries =
+        selection == NULL ? row->full_entries : fb_kept_total(&selection->kept);
+    row->budget_entries =
+        selection == NULL ? row->full_entries : selection->budget_entries;
+    row->budget_bytes =
+        row->budget_entries * (int64_t)fb_entry_bytes(&run->plan->shape);
+    row->kept_bytes = (int64_t)fb_variant_bytes(outcome->variant);
+    row->peak_bytes =
+        (int64_t)fb_cache_bytes(full) + (selection == NULL ? 0 : row->kept_bytes);
+    row->tail_bytes = (int64_t)outcome->answer->tail_bytes;
+    row->evicted = row->full_entries - row->kept_entries;
+    fb_kept_sha256(selection == NULL ? NULL : &selection->kept, d->kept_sha256);
+    row->kept_sha256 = d->kept_sha256;
+    if (selection == NULL) return FB_OK;
+    row->free_choices = selection->free_choices;
+    row->fallback = selection->fallback;
+    row->shrunk = selection->shrunk;
+    return stores_kept(run, sample) ? add_kept(run, d, &selection->kept) : FB_OK;
+}
+
+/* --- digest --- */
+
+static const char *stop_name(fb_stop stop)
+{
+    static const char *const names[] = {"reference", "end", "length", "string"};
+
+    return names[stop];
+}
+
+static void add_digest(const fb_runner *run, draft *d, const fb_outcome *outcome)
+{
+    const fb_plan *plan = run->plan;
+    const fb_plan_sample *sample = &plan->samples[outcome->cell->sample];
+    fb_digest_score scores[MOST_SCORES];
+    char budget[32];
+    const fb_digest_cell facts = {
+        .spec_sha256 = run->rows.spec_sha256,
+        .model_sha256 = fb_model_get_facts(plan->model)->sha256,
+        .sample_sha256 = sample->tokens_sha256,
+        .task = fb_bound_task_get(plan->spec->tasks[sample->task])->name,
+        .sample = sample->key,
+        .rule = fb_bound_rule_text(plan->spec->rules[outcome->cell->rule].rule),
+        .seed = outcome->cell->seed,
+        .budget = budget,
+        .budget_entries = d->row.budget_entries,
+        .budget_bytes = d->row.budget_bytes,
+        .kept_sha256 = d->kept_sha256,
+        .ids = outcome->answer->ids,
+        .n_ids = outcome->answer->n_ids,
+        .stop = d->row.stop,
+        .scores = scores,
+        .n_scores = d->row.n_scores,
+        .evicted = d->row.evicted,
+        .fallback = d->row.fallback,
+        .trace_context = d->row.trace_context,
+        .trace_answer = d->row.trace_answer,
+        .trace_decode = d->row.trace_decode,
+    };
+
+    fb_plan_budget_text(plan, outcome->cell->budget, budget, sizeof budget);
+    for (int i = 0; i < d->row.n_scores; i++)
+        scores[i] = (fb_digest_score){d->scores[i].metric, d->scores[i].value};
+    fb_cell_digest(&facts, d->digest);
+    d->row.digest = d->digest;
+}
+
+/* --- the row --- */
+
+static fb_status fill(const fb_runner *run, draft *d, const fb_outcome *outcome)
+{
+    const fb_plan_sample *sample = &run->plan->samples[outcome->cell->sample];
+    const fb_answer *answer = outcome->answer;
+    const bool prompts = fb_values_flag(&run->plan->spec->values, FB_SET_prompts);
+
+    d->row = fb_run_identity(run, outcome->cell);
+    d->row.status = "done";
+    add_pass_scores(d, sample, answer);
+    if (fb_run_needs_text(sample)) {
+        FB_TRY(decode_answer(run, d, sample, answer));
+        FB_TRY(add_text_score(run, d, sample));
+        d->row.answer = prompts ? d->answer : NULL;
+        d->row.answer_tokens = prompts ? fb_text_string(&d->answer_tokens) : NULL;
+        d->row.stop = stop_name(answer->stop);
+    }
+    d->row.scores = d->scores;
+    d->row.cache_sha256 = fb_reading_cache_sha256(run->reading);
+    d->row.trace_context = fb_reading_trace(run->reading);
+    d->row.trace_answer = answer->trace_answer;
+    d->row.trace_decode = answer->trace_decode;
+    FB_TRY(add_budget(run, d, outcome));
+    FB_TRY(add_counts(run, d, outcome));
+    add_peaks(run, d, outcome);
+    add_digest(run, d, outcome);
+    return FB_OK;
+}
+
+static void count_marks(fb_runner *run, const fb_store_cell *row)
+{
+    run->result->done++;
+    run->result->fallback += row->fallback;
+    run->result->shrunk += row->shrunk;
+    run->result->no_choice += row->evicted > 0 && row->free_choices == 0;
+}
+
+static void advance(fb_runner *run, const fb_cell *cell)
+{
+    const fb_plan_sample *sample = &run->plan->samples[cell->sample];
+
+    run->work_done += (double)(sample->prompt.n + sample->answer.n);
+    run->progress.cells++;
+    fb_run_tell(run, "cell", NULL);
+}
+
+fb_status fb_run_store_cell(fb_runner *run, const fb_outcome *outcome)
+{
+    draft *d = fb_zalloc(FB_ACCOUNT_other, sizeof *d);
+    fb_status status;
+
+    if (d == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a cell");
+    fb_text_init(&d->answer_tokens, 0);
+    status = fill(run, d, outcome);
+    if (status == FB_OK) status = fb_store_put_cell(run->store, &d->row);
+    if (status == FB_OK) {
+        count_marks(run, &d->row);
+        advance(run, outcome->cell);
+    }
+    fb_text_clear(&d->answer_tokens);
+    fb_free(d->answer);
+    fb_free(d->kept);
+    fb_free(d->counts);
+    fb_free(d->ledger);
+    fb_free(d);
+    return status;
+}
+
+fb_status fb_run_store_failure(fb_runner *run, const fb_cell *cell, const char *reason)
+{
+    const fb_plan_sample *sample = &run->plan->samples[cell->sample];
+    const char *label = run->plan->spec->rules[cell->rule].label;
+    const char *task = fb_bound_task_get(run->plan->spec->tasks[sample->task])->name;
+    fb_run_result *result = run->result;
+    fb_store_cell row = fb_run_identity(run, cell);
+    char text[512];
+    fb_status status;
+
+    (void)snprintf(text, sizeof text, "%s", reason); /* lent until the next failure */
+    row.status = "failed";
+    row.reason = text;
+    status = fb_store_put_cell(run->store, &row);
+    if (status != FB_OK) return status;
+    if (result->failed++ == 0) {
+        (void)snprintf(result->reason, sizeof result->reason, "%.*s",
+                       (int)sizeof result->reason - 1, text);
+        (void)snprintf(result->failed_rule, sizeof result->failed_rule, "%s", label);
+        (void)snprintf(result->failed_sample, sizeof result->failed_sample, "%s/%s",
+                       task, sample->key);
+    }
+    advance(run, cell);
+    if (run->options->fail_fast)
+        return fb_fail(FB_DEFECT, "rule '%s', sample %s/%s: %s", label, task,
+                       sample->key, text);
+    return FB_OK;
+}

@@ -1,0 +1,168 @@
+/* run_document.c - one reading for all rules of a document, then its samples.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/time.h"
+#include "experiment/run_inside.h"
+
+#include <string.h>
+
+fb_entrant *fb_run_entrant(const fb_runner *run, const fb_cell *cell)
+{
+    for (int i = 0; i < run->n_entrants; i++)
+        if (run->entrants[i].rule == cell->rule && run->entrants[i].seed == cell->seed)
+            return &run->entrants[i];
+    return NULL;
+}
+
+/* The rules and seeds that the open cells need. */
+static fb_status find_entrants(fb_runner *run)
+{
+    const fb_todo *todo = &run->todo[run->document];
+
+    run->n_entrants = 0;
+    run->entrants = fb_zalloc(FB_ACCOUNT_other,
+                              fb_size_mul((size_t)todo->n, sizeof *run->entrants));
+    if (run->entrants == NULL) return fb_fail(FB_NO_MEMORY, "no memory for the run");
+    for (int i = 0; i < todo->n; i++)
+        if (fb_run_entrant(run, &todo->cells[i]) == NULL)
+            run->entrants[run->n_entrants++] =
+                (fb_entrant){.rule = todo->cells[i].rule, .seed = todo->cells[i].seed};
+    return FB_OK;
+}
+
+static void clear_entrants(fb_runner *run)
+{
+    for (int i = 0; i < run->n_entrants; i++)
+        fb_free(run->entrants[i].failure);
+    fb_free(run->entrants);
+    run->entrants = NULL;
+    run->n_entrants = 0;
+}
+
+/* --- reading --- */
+
+/* Reads for the entrants [first, first + n) that have not failed. */
+static fb_status read_for(fb_runner *run, int first, int n, fb_reading **out)
+{
+    const fb_plan_document *document = &run->plan->documents[run->document];
+    fb_seeded_rule *rules =
+        fb_zalloc(FB_ACCOUNT_other, fb_size_mul((size_t)n + 1, sizeof *rules));
+    int n_rules = 0;
+    fb_status status;
+
+    if (rules == NULL) return fb_fail(FB_NO_MEMORY, "no memory for the run");
+    for (int i = first; i < first + n; i++) {
+        fb_entrant *entrant = &run->entrants[i];
+
+        if (entrant->failure != NULL) continue;
+        entrant->index = n_rules;
+        rules[n_rules].rule = run->plan->spec->rules[entrant->rule].rule;
+        rules[n_rules++].seed = entrant->seed;
+    }
+    status = fb_read(out, run->engine, document->context.ids, document->context.n,
+                     rules, n_rules, document->stream);
+    if (status != FB_OK) fb_ops_reset(run->ops);
+    fb_free(rules);
+    return status;
+}
+
+static bool is_rules_fault(fb_status status)
+{
+    return status == FB_DEFECT || status == FB_BUDGET;
+}
+
+/* Some rule failed: finds out which ones, by reading for each alone. Without any rule
+ * the reading must succeed, else it is not a rule's fault. */
+static fb_status find_culprits(fb_runner *run)
+{
+    fb_reading *reading = NULL;
+
+    FB_TRY(read_for(run, 0, 0, &reading));
+    fb_reading_free(reading);
+    for (int i = 0; i < run->n_entrants; i++) {
+        const fb_status status = read_for(run, i, 1, &reading);
+
+        if (status == FB_OK) {
+            fb_reading_free(reading);
+            continue;
+        }
+        if (!is_rules_fault(status)) return status;
+        run->entrants[i].failure = fb_strdup(fb_error_message());
+        if (run->entrants[i].failure == NULL)
+            return fb_fail(FB_NO_MEMORY, "no memory for the run");
+    }
+    return FB_OK;
+}
+
+static fb_status check_memory(const fb_runner *run)
+{
+    const fb_plan_document *document = &run->plan->documents[run->document];
+    const fb_cache_shape *shape = &run->plan->shape;
+    const double cache = (double)document->context.n * (double)shape->layers *
+                         (double)shape->kv_heads * (double)fb_entry_bytes(shape);
+    double now = 0;
+    char have[32], need[32];
+
+    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
+        now += (double)fb_memory_now((fb_account)a);
+    if (now + cache <= (double)run->limit) return FB_OK;
+    fb_print_size((double)run->limit, have, sizeof have);
+    fb_print_size(now + cache, need, sizeof need);
+    return fb_fail(FB_BUDGET,
+                   "memory limit of %s: a context of %lld tokens needs %s\nhelp: "
+                   "--memory with more, or shorter contexts",
+                   have, (long long)document->context.n, need);
+}
+
+static fb_status read_document(fb_runner *run)
+{
+    const int64_t begin = fb_time_ns();
+    fb_status status;
+
+    FB_TRY(check_memory(run));
+    fb_run_reset_peaks(run);
+    status = read_for(run, 0, run->n_entrants, &run->reading);
+    if (is_rules_fault(status)) {
+        status = find_culprits(run);
+        if (status == FB_OK) status = read_for(run, 0, run->n_entrants, &run->reading);
+    }
+    run->read_ns = fb_time_ns() - begin;
+    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
+        run->read_peak[a] = fb_memory_peak((fb_account)a);
+    return status;
+}
+
+/* --- samples --- */
+
+/* Cells of one sample stand behind each other. */
+static fb_status run_samples(fb_runner *run)
+{
+    const fb_todo *todo = &run->todo[run->document];
+
+    for (int first = 0; first < todo->n;) {
+        int n = 1;
+
+        while (first + n < todo->n &&
+               todo->cells[first + n].sample == todo->cells[first].sample)
+            n++;
+        FB_TRY(fb_run_sample(run, todo->cells + first, n));
+        first += n;
+    }
+    return FB_OK;
+}
+
+fb_status fb_run_document(fb_runner *run)
+{
+    fb_status status = find_entrants(run);
+
+    if (status == FB_OK) status = read_document(run);
+    if (status == FB_OK) {
+        run->work_done += (double)run->plan->documents[run->document].context.n;
+        status = run_samples(run);
+    }
+    fb_reading_free(run->reading);
+    run->reading = NULL;
+    clear_entrants(run);
+    return status;
+}

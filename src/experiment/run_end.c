@@ -1,0 +1,132 @@
+/* run_end.c - when all cells are there: warnings with their counts, the certificate,
+ * the digest.
+ *
+ * Counts come from the stored cells and not from this process: a run that was
+ * interrupted says the same in the end.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "experiment/certificate.h"
+#include "experiment/run_inside.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static fb_status warn(fb_runner *run, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static fb_status warn(fb_runner *run, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fb_run_tell(run, "warning", text);
+    return fb_store_put_note(run->store, run->rows.experiment, 0, "warning", text);
+}
+
+static fb_status warn_tasks(fb_runner *run)
+{
+    const fb_plan *plan = run->plan;
+
+    for (int i = 0; i < plan->spec->n_tasks; i++) {
+        const fb_plan_task *task = &plan->tasks[i];
+        const char *name = fb_bound_task_get(plan->spec->tasks[i])->name;
+
+        if (task->cut > 0)
+            FB_TRY(warn(run,
+                        "%lld samples of %s are longer than the model's %lld tokens; "
+                        "cut in the middle, same for all rules",
+                        (long long)task->cut, name,
+                        (long long)fb_model_get_facts(plan->model)->context_length));
+        if (task->rejected > 0)
+            FB_TRY(warn(run, "%lld records of %s were skipped; the first: %s",
+                        (long long)task->rejected, name,
+                        task->first_rejection == NULL ? "" : task->first_rejection));
+    }
+    return FB_OK;
+}
+
+typedef struct marks {
+    int64_t fallback, shrunk, no_choice, failed;
+} marks;
+
+static void count(marks *m, const fb_result_cell *cell)
+{
+    if (strcmp(cell->status, "done") != 0) {
+        m->failed++;
+        return;
+    }
+    m->fallback += cell->fallback;
+    m->shrunk += cell->shrunk;
+    m->no_choice += cell->evicted > 0 && cell->free_choices == 0;
+}
+
+static fb_status warn_rule(fb_runner *run, const fb_results *results, int rule)
+{
+    const char *label = results->rules[rule].label;
+    marks m = {0};
+
+    for (int i = 0; i < results->n_cells; i++)
+        if (results->cells[i].rule == rule) count(&m, &results->cells[i]);
+    if (m.fallback > 0)
+        FB_TRY(warn(run,
+                    "%s: in %lld cells the context is too short for its score; the "
+                    "first and last tokens were kept instead, and the cells are marked",
+                    label, (long long)m.fallback));
+    if (m.shrunk > 0)
+        FB_TRY(warn(run,
+                    "%s: in %lld cells some head may keep fewer entries than are "
+                    "protected; the cells are marked",
+                    label, (long long)m.shrunk));
+    if (m.no_choice > 0)
+        FB_TRY(warn(run,
+                    "%s: in %lld cells nothing was left for the rule to choose; they "
+                    "say nothing about it",
+                    label, (long long)m.no_choice));
+    if (m.failed > 0)
+        FB_TRY(warn(run, "%s: %lld cells failed", label, (long long)m.failed));
+    return FB_OK;
+}
+
+static fb_status certify(fb_runner *run, const fb_results *results)
+{
+    fb_certificate certificate = {0};
+    fb_status status = fb_certificate_make(&certificate, run->store, results);
+
+    if (status == FB_OK)
+        status = fb_store_put_certificate(run->store, run->rows.experiment,
+                                          fb_text_string(&certificate.body),
+                                          certificate.sha256);
+    if (status == FB_OK && !certificate.same_trace)
+        status = warn(run, "the kernel was not the same for all rules: traces differ");
+    if (status == FB_OK && !certificate.same_cache)
+        status = warn(run, "rules of a sample began with different caches");
+    if (status == FB_OK && certificate.highest_use > 1)
+        status = fb_fail(FB_DEFECT, "a cell used %.4f of its budget",
+                         certificate.highest_use);
+    fb_certificate_clear(&certificate);
+    return status;
+}
+
+static fb_status finish(fb_runner *run, const fb_results *results)
+{
+    memcpy(run->result->digest, results->digest, sizeof run->result->digest);
+    FB_TRY(warn_tasks(run));
+    for (int i = 0; i < results->n_rules; i++)
+        FB_TRY(warn_rule(run, results, i));
+    return certify(run, results);
+}
+
+fb_status fb_run_finish(fb_runner *run)
+{
+    const fb_results *results = NULL;
+    fb_status status = fb_store_read(run->store, run->rows.spec_sha256, &results);
+
+    if (status == FB_OK) status = finish(run, results);
+    fb_results_free(results);
+    return status;
+}

@@ -1,0 +1,102 @@
+/* run_inside.h - what the files of the run share among themselves.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FB_EXPERIMENT_RUN_INSIDE_H
+#define FB_EXPERIMENT_RUN_INSIDE_H
+
+#include "base/memory.h"
+#include "engine/engine.h"
+#include "experiment/run.h"
+#include "store/store.h"
+
+/* Ids of the rows of the store. */
+typedef struct fb_rows {
+    int64_t experiment, host, model, full_budget;
+    int64_t *task, *rule, *budget, *sample; /* by index of spec and plan */
+    char spec_sha256[FB_HASH_HEX];
+} fb_rows;
+
+/* A rule with a seed: what a reading scores. */
+typedef struct fb_entrant {
+    int rule;
+    uint64_t seed;
+    char *failure; /* NULL: fine; else why its cells fail for this document */
+    int index;     /* in the reading */
+} fb_entrant;
+
+typedef struct fb_todo { /* cells of a document that are not there yet */
+    fb_cell *cells;
+    int n;
+} fb_todo;
+
+typedef struct fb_runner {
+    const fb_plan *plan;
+    const fb_run_options *options;
+    fb_run_result *result;
+    fb_ops *ops;
+    fb_engine *engine;
+    fb_store *store;
+    fb_rows rows;
+    fb_todo *todo; /* [n_documents] */
+    int64_t limit; /* bytes */
+    int64_t begin_ns;
+    double work, work_done; /* tokens: what the estimate of time counts */
+    fb_run_progress progress;
+
+    /* The document at work. */
+    int document;
+    fb_reading *reading;
+    fb_entrant *entrants;
+    int n_entrants;
+    int64_t read_ns;
+    size_t read_peak[FB_ACCOUNT_COUNT];
+} fb_runner;
+
+/* --- rows (run_rows.c) --- */
+
+/* Opens the file, refuses another experiment in it, puts all rows but cells. */
+FB_MUST_USE fb_status fb_run_open_rows(fb_runner *run);
+void fb_run_close_rows(fb_runner *run);
+/* The ids of a cell; the rest is zero. */
+fb_store_cell fb_run_identity(const fb_runner *run, const fb_cell *cell);
+
+/* --- one document (run_document.c) --- */
+
+FB_MUST_USE fb_status fb_run_document(fb_runner *run);
+/* The entrant of a cell; NULL if there is none. */
+fb_entrant *fb_run_entrant(const fb_runner *run, const fb_cell *cell);
+/* FB_STOPPED if it is time to stop. */
+FB_MUST_USE fb_status fb_run_check_stop(const fb_runner *run);
+/* Notes the peak of all memory, then measures anew. */
+void fb_run_reset_peaks(fb_runner *run);
+void fb_run_tell(fb_runner *run, const char *event, const char *text);
+
+/* --- one sample (run_sample.c) --- */
+
+/* All cells are of one sample. */
+FB_MUST_USE fb_status fb_run_sample(fb_runner *run, const fb_cell *cells, int n);
+
+/* --- one cell (run_cell.c) --- */
+
+typedef struct fb_outcome {
+    const fb_cell *cell;
+    const fb_variant *variant;
+    const fb_answer *answer;
+    int64_t evict_ns, answer_ns;
+    bool answer_shared;            /* answer_ns is that of a group */
+    size_t peak[FB_ACCOUNT_COUNT]; /* while answering */
+} fb_outcome;
+
+FB_MUST_USE fb_status fb_run_store_cell(fb_runner *run, const fb_outcome *outcome);
+FB_MUST_USE fb_status fb_run_store_failure(fb_runner *run, const fb_cell *cell,
+                                           const char *reason);
+/* True if this cell's metric is computed from a free answer. */
+bool fb_run_needs_text(const fb_plan_sample *sample);
+
+/* --- the end (run_end.c) --- */
+
+/* Warnings, the certificate, the digest. */
+FB_MUST_USE fb_status fb_run_finish(fb_runner *run);
+
+#endif

@@ -1,0 +1,361 @@
+/* run_rows.c - what stands around the cells: experiment, host, model, tasks, rules,
+ * budgets, samples.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/json.h"
+#include "experiment/host.h"
+#include "experiment/run_inside.h"
+#include "experiment/version.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- the experiment --- */
+
+/* The same file holds another experiment: says what differs. */
+static fb_status refuse_other(const fb_runner *run, const fb_results *other,
+                              const char *text)
+{
+    fb_text changes = {0};
+    fb_status status;
+
+    fb_text_init(&changes, 0);
+    status = fb_spec_changes(other->spec, text, &changes);
+    if (status == FB_OK)
+        status = fb_fail(FB_USAGE,
+                         "%s holds another experiment: %s\nhelp: another file with "
+                         "-o, or --add to store both",
+                         run->options->path, fb_text_string(&changes));
+    fb_text_clear(&changes);
+    return status;
+}
+
+static fb_status check_other(fb_runner *run, const char *text)
+{
+    const fb_results *results = NULL;
+    fb_status status = fb_store_read(run->store, run->rows.spec_sha256, &results);
+
+    if (status == FB_NOT_FOUND) {
+        status = fb_store_read(run->store, NULL, &results);
+        if (status == FB_NOT_FOUND) return FB_OK; /* a new file */
+        if (status == FB_OK && !run->options->add)
+            status = refuse_other(run, results, text);
+    }
+    fb_results_free(results);
+    return status;
+}
+
+static fb_status put_experiment(fb_runner *run, const char *text)
+{
+    const fb_values *values = &run->plan->spec->values;
+    char kernel[64], protocol[64], compute[32];
+    const fb_store_experiment row = {
+        .name = fb_values_text(values, FB_SET_name),
+        .question = fb_values_text(values, FB_SET_question),
+        .spec = text,
+        .spec_sha256 = run->rows.spec_sha256,
+        .class_name = "open",
+        .class_reasons = "class and quota are not checked yet",
+        .program = "flexbudget " FB_VERSION,
+        .baseline = run->plan->spec->baseline,
+        .kernel = kernel,
+        .protocol = protocol,
+        .protection = fb_values_text(values, FB_SET_protect),
+        .compute = compute,
+    };
+
+    (void)snprintf(kernel, sizeof kernel, "%s.f32.kv32", fb_ops_backend(run->ops));
+    (void)snprintf(
+        protocol, sizeof protocol, "%s.%s.%s", fb_values_text(values, FB_SET_kind),
+        fb_values_text(values, FB_SET_query), fb_values_text(values, FB_SET_positions));
+    (void)snprintf(compute, sizeof compute, "%s%.15g",
+                   fb_values_text(values, FB_SET_compute),
+                   fb_values_real(values, FB_SET_quota));
+    return fb_store_put_experiment(run->store, &row, &run->rows.experiment);
+}
+
+/* --- host and model --- */
+
+static fb_status put_host(fb_runner *run)
+{
+    char sha256[FB_HASH_HEX];
+    fb_text text = {0};
+    fb_host host;
+    fb_status status;
+
+    fb_text_init(&text, 0);
+    fb_host_read(&host);
+    fb_host_describe(&host, run->ops, &text);
+    status = fb_text_status(&text);
+    if (status == FB_OK) {
+        fb_hash_bytes(text.bytes, text.n, sha256);
+        status = fb_store_put_host(run->store, sha256, text.bytes, &run->rows.host);
+    }
+    fb_text_clear(&text);
+    return status;
+}
+
+static fb_status put_model(fb_runner *run)
+{
+    const fb_model_facts *facts = fb_model_get_facts(run->plan->model);
+    fb_store_model row = {
+        .sha256 = facts->sha256,
+        .name = facts->name,
+        .architecture = facts->architecture,
+        .layers = facts->layers,
+        .heads = facts->heads,
+        .kv_heads = facts->kv_heads,
+        .head_dim = facts->head_dim,
+        .template_sha256 = run->plan->template.sha256,
+        .tokenizer_sha256 = facts->tokenizer_sha256,
+    };
+    fb_text text = {0};
+    fb_status status;
+
+    fb_text_init(&text, 0);
+    fb_text_printf(&text,
+                   "{\"width\": %lld, \"ffn\": %lld, \"vocabulary\": %lld, "
+                   "\"context_length\": %lld, \"file_bytes\": %zu, \"weights\": ",
+                   (long long)facts->width, (long long)facts->ffn,
+                   (long long)facts->vocabulary, (long long)facts->context_length,
+                   facts->file_bytes);
+    fb_json_add_string(&text, facts->weight_types);
+    fb_text_puts(&text, ", \"template\": ");
+    fb_json_add_string(&text, run->plan->template.family);
+    fb_text_puts(&text, "}");
+    row.facts = fb_text_string(&text);
+    status = fb_text_status(&text);
+    if (status == FB_OK)
+        status = fb_store_put_model(run->store, &row, &run->rows.model);
+    fb_text_clear(&text);
+    return status;
+}
+
+/* --- tasks, rules, budgets --- */
+
+static fb_status put_task(fb_runner *run, int index)
+{
+    const fb_spec *spec = run->plan->spec;
+    const fb_bound_task *task = spec->tasks[index];
+    const fb_metric *metric = fb_bound_task_metric(task);
+    const char *data = fb_bound_task_data(task);
+    const double margin = fb_values_real(&spec->values, FB_SET_margin);
+    char sha256[FB_HASH_HEX] = "";
+    fb_text params = {0};
+    fb_status status = FB_OK;
+
+    fb_text_init(&params, 0);
+    fb_bound_task_print_json(task, &params);
+    status = fb_text_status(&params);
+    if (status == FB_OK && data != NULL) status = fb_hash_file(data, sha256);
+    if (status == FB_OK) {
+        const fb_store_task row = {
+            .name = fb_bound_task_get(task)->name,
+            .version = fb_bound_task_get(task)->version,
+            .params = fb_text_string(&params),
+            .metric = metric->name,
+            .unit = metric->unit,
+            .data_sha256 = data != NULL ? sha256 : NULL,
+            .lower_is_better = metric->lower_is_better,
+            .margin = margin >= 0 ? margin : metric->margin,
+        };
+
+        status = fb_store_put_task(run->store, &row, &run->rows.task[index]);
+    }
+    fb_text_clear(&params);
+    return status;
+}
+
+/* The name of the first rule inside: "snapkv" of "adakv(snapkv)". */
+static bool is_reference(const fb_spec *spec, int index)
+{
+    const fb_bound_rule *rule = spec->rules[index].rule;
+
+    return fb_bound_rule_choices(rule)->keeps_all ||
+           !fb_bound_rule_is_deployable(rule) ||
+           strcmp(spec->rules[index].label,
+                  fb_values_text(&spec->values, FB_SET_reference)) == 0;
+}
+
+static fb_status put_rule(fb_runner *run, int index)
+{
+    const fb_spec *spec = run->plan->spec;
+    const fb_bound_rule *rule = spec->rules[index].rule;
+    const fb_store_rule row = {
+        .label = spec->rules[index].label,
+        .expression = fb_bound_rule_text(rule),
+        .family = fb_bound_rule_family(rule),
+        .origin = "built-in",
+        .abi = FB_RULE_ABI,
+        .deployable = fb_bound_rule_is_deployable(rule),
+        .accounted = true,
+        .is_random = fb_bound_rule_is_random(rule),
+        .is_reference = is_reference(spec, index),
+    };
+
+    return fb_store_put_rule(run->store, &row, &run->rows.rule[index]);
+}
+
+static fb_status put_budget(fb_runner *run, int index)
+{
+    static const char *const kinds[] = {"ratio", "tokens", "bytes"};
+    const fb_budget *budget = &run->plan->spec->budgets[index];
+    char asked[32], value[32];
+    const fb_store_budget row = {asked, kinds[budget->kind], value};
+
+    fb_budget_print(budget, asked, sizeof asked);
+    if (budget->kind == FB_BUDGET_RATIO) /* exact: denominators are powers of ten */
+        (void)snprintf(value, sizeof value, "%.15g",
+                       (double)budget->numerator / (double)budget->denominator);
+    else
+        (void)snprintf(value, sizeof value, "%lld", (long long)budget->value);
+    return fb_store_put_budget(run->store, &row, &run->rows.budget[index]);
+}
+
+/* --- samples --- */
+
+/* Texts of the context's ids as a JSON list. */
+static fb_status print_tokens(const fb_runner *run, const fb_ids *ids, fb_text *out)
+{
+    fb_text_puts(out, "[");
+    for (int64_t i = 0; i < ids->n; i++) {
+        char *text = NULL;
+        size_t n = 0;
+
+        FB_TRY(fb_tokenizer_decode(fb_model_tokenizer(run->plan->model), &ids->ids[i],
+                                   1, false, &text, &n));
+        if (i > 0) fb_text_puts(out, ",");
+        fb_json_add_bytes(out, text, n);
+        fb_free(text);
+    }
+    fb_text_puts(out, "]");
+    return fb_text_status(out);
+}
+
+static void print_references(const fb_plan_sample *sample, fb_text *out)
+{
+    for (int i = 0; i < sample->references.n; i++) {
+        if (i > 0) fb_text_puts(out, "\n");
+        fb_text_puts(out, sample->references.text[i]);
+    }
+}
+
+static fb_status put_sample_texts(fb_runner *run, fb_store_sample *row, int index)
+{
+    const fb_plan_sample *sample = &run->plan->samples[index];
+    const fb_plan_document *document = &run->plan->documents[sample->document];
+    const bool prompts = fb_values_flag(&run->plan->spec->values, FB_SET_prompts);
+    fb_text tokens = {0}, expected = {0};
+    fb_status status = FB_OK;
+
+    fb_text_init(&tokens, 0);
+    fb_text_init(&expected, 0);
+    if (prompts) {
+        print_references(sample, &expected);
+        row->context = document->text;
+        row->question = sample->question;
+        row->expected = fb_text_string(&expected);
+        row->needle = sample->evidence;
+        status = print_tokens(run, &document->context, &tokens);
+        row->token_text = fb_text_string(&tokens);
+    }
+    if (status == FB_OK)
+        status = fb_store_put_sample(run->store, row, &run->rows.sample[index]);
+    fb_text_clear(&tokens);
+    fb_text_clear(&expected);
+    return status;
+}
+
+static fb_status put_sample(fb_runner *run, int index)
+{
+    const fb_plan_sample *sample = &run->plan->samples[index];
+    const fb_plan_document *document = &run->plan->documents[sample->document];
+    fb_store_sample row = {
+        .task = run->rows.task[sample->task],
+        .key = sample->key,
+        .group = sample->group,
+        .context_tokens = document->context.n,
+        .question_tokens = sample->prompt.n,
+        .cut_tokens = document->cut_tokens,
+        .tokens_sha256 = sample->tokens_sha256,
+        .depth = sample->depth,
+        .length = sample->length,
+    };
+
+    return put_sample_texts(run, &row, index);
+}
+
+/* --- all of them --- */
+
+static fb_status new_ids(int64_t **out, int n)
+{
+    *out = fb_zalloc(FB_ACCOUNT_other, fb_size_mul((size_t)n + 1, sizeof **out));
+    return *out != NULL ? FB_OK : fb_fail(FB_NO_MEMORY, "no memory for the run");
+}
+
+static fb_status put_all(fb_runner *run)
+{
+    const fb_spec *spec = run->plan->spec;
+    const fb_store_budget full = {"full", "full", "full"};
+    fb_rows *rows = &run->rows;
+
+    FB_TRY(new_ids(&rows->task, spec->n_tasks));
+    FB_TRY(new_ids(&rows->rule, spec->n_rules));
+    FB_TRY(new_ids(&rows->budget, spec->n_budgets));
+    FB_TRY(new_ids(&rows->sample, run->plan->n_samples));
+    FB_TRY(put_host(run));
+    FB_TRY(put_model(run));
+    for (int i = 0; i < spec->n_tasks; i++)
+        FB_TRY(put_task(run, i));
+    for (int i = 0; i < spec->n_rules; i++)
+        FB_TRY(put_rule(run, i));
+    FB_TRY(fb_store_put_budget(run->store, &full, &rows->full_budget));
+    for (int i = 0; i < spec->n_budgets; i++)
+        FB_TRY(put_budget(run, i));
+    for (int i = 0; i < run->plan->n_samples; i++)
+        FB_TRY(put_sample(run, i));
+    return FB_OK;
+}
+
+fb_status fb_run_open_rows(fb_runner *run)
+{
+    fb_text text = {0};
+    fb_status status;
+
+    fb_text_init(&text, 0);
+    status = fb_spec_print(run->plan->spec, false, &text);
+    if (status == FB_OK) {
+        fb_hash_bytes(text.bytes, text.n, run->rows.spec_sha256);
+        status = fb_store_open(&run->store, run->options->path);
+    }
+    if (status == FB_OK) status = check_other(run, fb_text_string(&text));
+    if (status == FB_OK) status = put_experiment(run, fb_text_string(&text));
+    if (status == FB_OK) status = put_all(run);
+    fb_text_clear(&text);
+    return status;
+}
+
+void fb_run_close_rows(fb_runner *run)
+{
+    fb_store_close(run->store);
+    fb_free(run->rows.task);
+    fb_free(run->rows.rule);
+    fb_free(run->rows.budget);
+    fb_free(run->rows.sample);
+}
+
+fb_store_cell fb_run_identity(const fb_runner *run, const fb_cell *cell)
+{
+    const fb_rows *rows = &run->rows;
+
+    return (fb_store_cell){
+        .experiment = rows->experiment,
+        .model = rows->model,
+        .sample = rows->sample[cell->sample],
+        .rule = rows->rule[cell->rule],
+        .budget = cell->budget < 0 ? rows->full_budget : rows->budget[cell->budget],
+        .host = rows->host,
+        .seed = (int64_t)cell->seed,
+    };
+}

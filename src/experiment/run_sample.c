@@ -1,0 +1,230 @@
+/* run_sample.c - the variants of a sample, in groups that fit the memory.
+ *
+ * A group is answered as one batch, so each weight is read once per step for all of its
+ * variants. How many they are changes no bit of a result.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/time.h"
+#include "experiment/run_inside.h"
+
+#include <string.h>
+
+enum { MOST = 64 }; /* variants of a group */
+
+typedef struct group {
+    fb_runner *run;
+    const fb_plan_sample *sample;
+    fb_question question;
+    fb_answer_options options;
+    const fb_cell *cell[MOST];
+    fb_variant *variant[MOST];
+    int64_t evict_ns[MOST];
+    fb_answer answer[MOST];
+    int n;
+} group;
+
+/* --- stop strings --- */
+
+/* True once the text so far contains a stop string. */
+static bool is_done(void *self, const int32_t *ids, int64_t n)
+{
+    const group *g = self;
+    char *text = NULL;
+    size_t n_text = 0;
+    bool found = false;
+
+    if (g->sample->stop.n == 0) return false;
+    if (fb_tokenizer_decode(fb_model_tokenizer(g->run->plan->model), ids, n, true,
+                            &text, &n_text) != FB_OK)
+        return false;
+    for (int i = 0; i < g->sample->stop.n && !found; i++)
+        found = strstr(text, g->sample->stop.text[i]) != NULL;
+    fb_free(text);
+    return found;
+}
+
+/* --- answering --- */
+
+static fb_status store_answers(group *g, int first, int n, int64_t ns)
+{
+    fb_outcome outcome = {.answer_ns = ns, .answer_shared = n > 1};
+
+    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
+        outcome.peak[a] = fb_memory_peak((fb_account)a);
+    for (int i = first; i < first + n; i++) {
+        outcome.cell = g->cell[i];
+        outcome.variant = g->variant[i];
+        outcome.answer = &g->answer[i];
+        outcome.evict_ns = g->evict_ns[i];
+        FB_TRY(fb_run_store_cell(g->run, &outcome));
+    }
+    return FB_OK;
+}
+
+/* Variants [first, first + n) as one batch. If it fails for the fault of one of them,
+ * each is tried alone. */
+static fb_status answer(group *g, int first, int n)
+{
+    const int64_t begin = fb_time_ns();
+    fb_status status = fb_answer_group(g->run->reading, g->variant + first, n,
+                                       &g->question, &g->options, g->answer + first);
+    const int64_t ns = fb_time_ns() - begin;
+
+    if (status == FB_OK) {
+        status = store_answers(g, first, n, ns);
+        for (int i = first; i < first + n; i++)
+            fb_answer_clear(&g->answer[i]);
+        return status;
+    }
+    fb_ops_reset(g->run->ops);
+    if (status != FB_DEFECT) return status;
+    if (n == 1) return fb_run_store_failure(g->run, g->cell[first], fb_error_message());
+    for (int i = first; i < first + n; i++)
+        FB_TRY(answer(g, i, 1));
+    return FB_OK;
+}
+
+static void clear_group(group *g)
+{
+    for (int i = 0; i < g->n; i++)
+        fb_variant_free(g->variant[i]);
+    g->n = 0;
+}
+
+static fb_status answer_group(group *g)
+{
+    fb_status status = FB_OK;
+
+    if (g->n > 0) status = answer(g, 0, g->n);
+    clear_group(g);
+    fb_run_reset_peaks(g->run);
+    if (status == FB_OK) status = fb_run_check_stop(g->run);
+    return status;
+}
+
+/* --- forming groups --- */
+
+static double bytes_of(const group *g, const fb_cell *cell)
+{
+    const fb_cache_shape *shape = &g->run->plan->shape;
+    const double slots = (double)shape->layers * (double)shape->kv_heads;
+
+    if (cell->budget < 0) return 0; /* the reading's own cache */
+    return slots * (double)cell->k * (double)fb_entry_bytes(shape);
+}
+
+/* FB_BUDGET if not even one variant fits; `fits` is false if the group is full. */
+static fb_status check_fit(const group *g, const fb_cell *cell, bool *fits)
+{
+    const double each =
+        (double)fb_answer_bytes(g->run->reading, &g->question, &g->options);
+    double need = bytes_of(g, cell) + (double)(g->n + 1) * each;
+    char have[32], wanted[32];
+
+    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
+        need += (double)fb_memory_now((fb_account)a);
+    *fits = g->n < MOST && need <= (double)g->run->limit;
+    if (*fits || g->n > 0) return FB_OK;
+    fb_print_size((double)g->run->limit, have, sizeof have);
+    fb_print_size(need, wanted, sizeof wanted);
+    return fb_fail(FB_BUDGET,
+                   "memory limit of %s: a single cell needs %s\nhelp: --memory with "
+                   "more, or a smaller budget",
+                   have, wanted);
+}
+
+static fb_status evict(const group *g, const fb_cell *cell, fb_variant **out)
+{
+    const fb_plan *plan = g->run->plan;
+    const fb_entrant *entrant = fb_run_entrant(g->run, cell);
+
+    if (entrant->failure != NULL) return fb_fail(FB_DEFECT, "%s", entrant->failure);
+    if (cell->budget < 0) return fb_keep_all(out, g->run->reading);
+    return fb_evict(out, g->run->reading, entrant->index, &plan->spec->protect,
+                    plan->documents[g->sample->document].protect_last, cell->k);
+}
+
+/* Adds a cell to the group, or stores its failure. */
+static fb_status add(group *g, const fb_cell *cell)
+{
+    const int64_t begin = fb_time_ns();
+    fb_variant *variant = NULL;
+    const fb_status status = evict(g, cell, &variant);
+
+    if (status == FB_OK) {
+        g->cell[g->n] = cell;
+        g->variant[g->n] = variant;
+        g->evict_ns[g->n++] = fb_time_ns() - begin;
+        return FB_OK;
+    }
+    fb_ops_reset(g->run->ops);
+    if (status != FB_DEFECT && status != FB_BUDGET) return status;
+    return fb_run_store_failure(g->run, cell, fb_error_message());
+}
+
+static fb_status run_cells(group *g, const fb_cell *cells, int n)
+{
+    for (int i = 0; i < n; i++) {
+        bool fits = false;
+
+        FB_TRY(check_fit(g, &cells[i], &fits));
+        if (!fits) {
+            FB_TRY(answer_group(g));
+            FB_TRY(check_fit(g, &cells[i], &fits));
+        }
+        FB_TRY(add(g, &cells[i]));
+    }
+    return answer_group(g);
+}
+
+/* --- the future --- */
+
+/* Rules that read the future are scored now; if that fails, all of them fail. */
+static fb_status foresee(const group *g, const fb_cell *cells, int n)
+{
+    fb_runner *run = g->run;
+    bool is_needed = false;
+    fb_status status;
+
+    for (int i = 0; i < n; i++)
+        is_needed |=
+            !fb_bound_rule_is_deployable(run->plan->spec->rules[cells[i].rule].rule);
+    if (!is_needed) return FB_OK;
+    status = fb_foresee(run->reading, &g->question);
+    if (status == FB_OK) return FB_OK;
+    fb_ops_reset(run->ops);
+    if (status != FB_DEFECT) return status;
+    for (int i = 0; i < run->n_entrants; i++) {
+        fb_entrant *entrant = &run->entrants[i];
+
+        if (entrant->failure == NULL &&
+            !fb_bound_rule_is_deployable(run->plan->spec->rules[entrant->rule].rule))
+            entrant->failure = fb_strdup(fb_error_message());
+    }
+    return FB_OK;
+}
+
+fb_status fb_run_sample(fb_runner *run, const fb_cell *cells, int n)
+{
+    group *g = fb_zalloc(FB_ACCOUNT_other, sizeof *g);
+    const fb_plan_sample *sample = &run->plan->samples[cells->sample];
+    fb_status status;
+
+    if (g == NULL) return fb_fail(FB_NO_MEMORY, "no memory for the run");
+    g->run = run;
+    g->sample = sample;
+    g->question = (fb_question){.prompt = sample->prompt.ids,
+                                .answer = sample->answer.ids,
+                                .n_prompt = sample->prompt.n,
+                                .n_answer = sample->answer.n};
+    g->options = (fb_answer_options){.generate = fb_run_needs_text(sample),
+                                     .max_tokens = sample->max_tokens,
+                                     .is_done = is_done,
+                                     .self = g};
+    status = foresee(g, cells, n);
+    if (status == FB_OK) status = run_cells(g, cells, n);
+    clear_group(g);
+    fb_free(g);
+    return status;
+}

@@ -1,0 +1,109 @@
+/* spec.h - the experiment as asked for: settings from a file, the environment, options.
+ *
+ * A file is strict: unknown keys (with the nearest known one), duplicates and values of
+ * a wrong type are refused with line, column and a caret. What belongs to later
+ * versions is known by name and refused in one sentence, never ignored.
+ *
+ * The *effective text* writes every setting out, rules and tasks in canonical form. Its
+ * SHA-256 is the identity of the experiment: two runs with the same hash are one
+ * experiment, and the text is itself a file that gives the same hash. Settings that
+ * change no result (threads, instruction set, memory) are not in it, nor is the folder
+ * of the model file: the file's hash is.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FB_EXPERIMENT_SPEC_H
+#define FB_EXPERIMENT_SPEC_H
+
+#include "base/hash.h"
+#include "base/yaml.h"
+#include "cache/cache.h"
+#include "experiment/option.h"
+#include "model/model.h"
+#include "rule/rule.h"
+#include "select/select.h"
+#include "task/task.h"
+
+typedef enum fb_setting {
+#define FB_SETTING(id, key, name, letter, type, initial, low, high, words, later,      \
+                   argument, group, unhashed, help)                                    \
+    FB_SET_##id,
+#include "experiment/list.h"
+#undef FB_SETTING
+    FB_SET_COUNT
+} fb_setting;
+
+/* The rows of all settings, in the order of the enum; ended by FB_OPTION_END. */
+const fb_option *fb_settings(void);
+
+/* A rule of the experiment. */
+typedef struct fb_spec_rule {
+    char *label;
+    fb_bound_rule *rule;
+} fb_spec_rule;
+
+typedef struct fb_spec {
+    fb_values values; /* by fb_setting */
+    fb_yaml *yaml;    /* of the file, for places in messages; NULL: none */
+
+    /* Typed by fb_spec_check. */
+    fb_spec_rule *rules;
+    fb_bound_task **tasks;
+    fb_budget *budgets;
+    uint64_t *seeds;
+    int n_rules, n_tasks, n_budgets, n_seeds;
+    fb_protect protect;
+    const char *baseline; /* label of a rule; lent */
+} fb_spec;
+
+/* All settings at their defaults. */
+FB_MUST_USE fb_status fb_spec_init(fb_spec *spec);
+void fb_spec_clear(fb_spec *spec);
+
+/* Reads a YAML file into settings that are not set by something stronger. */
+FB_MUST_USE fb_status fb_spec_read(fb_spec *spec, const char *path);
+FB_MUST_USE fb_status fb_spec_parse(fb_spec *spec, const char *name, const char *text,
+                                    size_t n);
+/* FLEXBUDGET_<OPTION> of the environment, as FLEXBUDGET_THREADS. */
+FB_MUST_USE fb_status fb_spec_environment(fb_spec *spec);
+/* One setting from a text, as the command line writes it. */
+FB_MUST_USE fb_status fb_spec_assign(fb_spec *spec, fb_setting setting,
+                                     fb_origin origin, const char *text);
+/* "key=value" by dotted YAML path: --set. */
+FB_MUST_USE fb_status fb_spec_set(fb_spec *spec, const char *assignment);
+
+/* Types everything and checks what can be checked without the model. Each problem is
+ * one call of `report` (NULL: none); the status is that of the first. */
+typedef void fb_report(void *self, const char *problem);
+FB_MUST_USE fb_status fb_spec_check(fb_spec *spec, fb_report *report, void *self);
+
+/* The hash of the model file becomes part of the experiment; FB_USAGE if the file asked
+ * for another one. */
+FB_MUST_USE fb_status fb_spec_bind_model(fb_spec *spec, const fb_model_facts *facts);
+
+/* The rule with this label, or -1. */
+int fb_spec_find_rule(const fb_spec *spec, const char *label);
+/* "needle:length=512,...": every parameter, and the data if there is some. */
+void fb_spec_print_task(const fb_spec *spec, int task, fb_text *out);
+/* FB_BUDGET if `k` entries per head are no more than the protected ones. `prefix` is
+ * put before the number: "64KiB or ". */
+FB_MUST_USE fb_status fb_spec_check_arithmetic(const fb_spec *spec, int64_t k,
+                                               const char *prefix);
+
+/* The effective text. `for_people`: unhashed settings and folders too, each line with
+ * where its value came from. The spec has been checked. */
+FB_MUST_USE fb_status fb_spec_print(const fb_spec *spec, bool for_people, fb_text *out);
+FB_MUST_USE fb_status fb_spec_hash(const fb_spec *spec, char out[FB_HASH_HEX]);
+/* What two effective texts differ in: "budgets changed (10%,20% -> 10%,40%), ...". */
+FB_MUST_USE fb_status fb_spec_changes(const char *before, const char *after,
+                                      fb_text *out);
+
+/* A failure about the i-th item of a setting, with the place where it was written. */
+fb_status fb_spec_fail(const fb_spec *spec, fb_status status, fb_setting setting,
+                       int item, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* "10%..50%+10%" and its like become single budgets. FB_USAGE if nothing results. */
+FB_MUST_USE fb_status fb_budgets_expand(const char *text, fb_budget **out, int *n_out);
+
+#endif

@@ -1,0 +1,358 @@
+/* spec_check.c - settings become rules, tasks, budgets, seeds; all that can be refused
+ * before a model is opened is refused here.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/memory.h"
+#include "experiment/spec_inside.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void fb_spec_forget(fb_spec *spec)
+{
+    for (int i = 0; i < spec->n_rules; i++) {
+        fb_free(spec->rules[i].label);
+        fb_bound_rule_free(spec->rules[i].rule);
+    }
+    for (int i = 0; i < spec->n_tasks; i++)
+        fb_bound_task_free(spec->tasks[i]);
+    fb_free(spec->rules);
+    fb_free(spec->tasks);
+    fb_free(spec->budgets);
+    fb_free(spec->seeds);
+    spec->rules = NULL;
+    spec->tasks = NULL;
+    spec->budgets = NULL;
+    spec->seeds = NULL;
+    spec->n_rules = spec->n_tasks = spec->n_budgets = spec->n_seeds = 0;
+    spec->baseline = NULL;
+}
+
+/* Tells problems one by one and remembers the first status. */
+typedef struct check {
+    fb_spec *spec;
+    fb_report *report;
+    void *self;
+    fb_status first;
+} check;
+
+static void found(check *c, fb_status status)
+{
+    if (status == FB_OK) return;
+    if (c->first == FB_OK) c->first = status;
+    if (c->report != NULL) c->report(c->self, fb_error_message());
+}
+
+/* The last sentence again, with the place of the i-th item of a setting. */
+static void found_at(check *c, fb_status status, fb_setting setting, int item)
+{
+    char sentence[1024];
+
+    if (status == FB_OK) return;
+    (void)snprintf(sentence, sizeof sentence, "%s", fb_error_message());
+    found(c, fb_spec_fail(c->spec, status, setting, item, "%s", sentence));
+}
+
+static void *list_of(check *c, int n, size_t size)
+{
+    void *list = fb_zalloc(FB_ACCOUNT_other, fb_size_mul((size_t)n + 1, size));
+
+    if (list == NULL) found(c, fb_fail(FB_NO_MEMORY, "no memory for an experiment"));
+    return list;
+}
+
+/* --- rules --- */
+
+/* "label: expression" or an expression, which is its own label. */
+static fb_status parse_rule(fb_spec_rule *out, const char *text)
+{
+    const char *colon = strstr(text, ": ");
+    const char *expression = text;
+
+    out->label = fb_strdup(text);
+    if (out->label == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a rule");
+    if (colon != NULL) {
+        out->label[colon - text] = '\0';
+        expression = colon + 2;
+    }
+    if (out->label[0] == '\0')
+        return fb_fail(FB_USAGE, "'%s': the label is empty", text);
+    return fb_rule_parse(&out->rule, expression);
+}
+
+int fb_spec_find_rule(const fb_spec *spec, const char *label)
+{
+    for (int i = 0; i < spec->n_rules; i++)
+        if (strcmp(spec->rules[i].label, label) == 0) return i;
+    return -1;
+}
+
+static void check_rules(check *c)
+{
+    fb_spec *spec = c->spec;
+    const fb_value *value = &spec->values.value[FB_SET_rules];
+
+    if (value->n == 0) {
+        found(c, fb_fail(FB_USAGE, "no rules given\nhelp: --rules full,random,snapkv "
+                                   "(flexbudget rules lists them)"));
+        return;
+    }
+    spec->rules = list_of(c, value->n, sizeof *spec->rules);
+    if (spec->rules == NULL) return;
+    for (int i = 0; i < value->n; i++) {
+        fb_spec_rule rule = {0};
+        fb_status status = parse_rule(&rule, value->items[i].text);
+
+        if (status == FB_OK && fb_spec_find_rule(spec, rule.label) >= 0)
+            status = fb_fail(FB_USAGE,
+                             "rule '%s' is listed twice; give one a label: "
+                             "'other: %s'",
+                             rule.label, rule.label);
+        if (status == FB_OK) {
+            spec->rules[spec->n_rules++] = rule;
+            continue;
+        }
+        found_at(c, status, FB_SET_rules, i);
+        fb_free(rule.label);
+        fb_bound_rule_free(rule.rule);
+    }
+}
+
+/* The label as given, else `random`, else the first rule that evicts. */
+static void check_baseline(check *c)
+{
+    fb_spec *spec = c->spec;
+    const char *asked = fb_values_text(&spec->values, FB_SET_baseline);
+    const char *reference = fb_values_text(&spec->values, FB_SET_reference);
+    int at = fb_spec_find_rule(spec, asked);
+
+    if (spec->n_rules == 0 || c->first != FB_OK) return;
+    if (at < 0 && strcmp(asked, "auto") != 0)
+        found_at(c, fb_fail(FB_USAGE, "baseline '%s' is not one of the rules", asked),
+                 FB_SET_baseline, 0);
+    if (strcmp(reference, "full") != 0 && fb_spec_find_rule(spec, reference) < 0)
+        found_at(c,
+                 fb_fail(FB_USAGE, "reference '%s' is not one of the rules", reference),
+                 FB_SET_reference, 0);
+    if (at < 0) at = fb_spec_find_rule(spec, "random");
+    for (int i = 0; at < 0 && i < spec->n_rules; i++)
+        if (!fb_bound_rule_choices(spec->rules[i].rule)->keeps_all) at = i;
+    spec->baseline = spec->rules[at < 0 ? 0 : at].label;
+}
+
+/* --- tasks --- */
+
+void fb_spec_print_task(const fb_spec *spec, int task, fb_text *out)
+{
+    const char *data = fb_bound_task_data(spec->tasks[task]);
+    const size_t before = out->n;
+
+    fb_bound_task_print(spec->tasks[task], out);
+    if (data == NULL || out->failed) return;
+    fb_text_puts(out, strchr(out->bytes + before, ':') == NULL ? ":" : ",");
+    fb_text_printf(out, "data=%s", data);
+}
+
+/* A general limit on documents is the `samples` of a task that has none of its own: so
+ * that its depths and lengths are spread over those that really run. */
+static fb_status parse_task(const fb_spec *spec, fb_bound_task **out, const char *text)
+{
+    const char *limit = fb_values_text(&spec->values, FB_SET_samples);
+
+    FB_TRY(fb_task_parse(out, text));
+    if (strcmp(limit, "all") != 0 && fb_bound_task_is_default(*out, "samples"))
+        return fb_bound_task_set(*out, "samples", limit);
+    return FB_OK;
+}
+
+static bool is_listed(const fb_spec *spec)
+{
+    const int last = spec->n_tasks;
+    bool same = false;
+    fb_text a = {0}, b = {0};
+
+    fb_text_init(&a, 0);
+    fb_text_init(&b, 0);
+    fb_spec_print_task(spec, last, &a);
+    for (int i = 0; i < last; i++) {
+        fb_text_clear(&b);
+        fb_spec_print_task(spec, i, &b);
+        same = same || strcmp(fb_text_string(&a), fb_text_string(&b)) == 0;
+    }
+    fb_text_clear(&a);
+    fb_text_clear(&b);
+    return same;
+}
+
+static void check_tasks(check *c)
+{
+    fb_spec *spec = c->spec;
+    const fb_value *value = &spec->values.value[FB_SET_tasks];
+
+    if (value->n == 0) {
+        found(c, fb_fail(FB_USAGE, "no tasks given\nhelp: --tasks recall "
+                                   "(flexbudget tasks lists them)"));
+        return;
+    }
+    spec->tasks = list_of(c, value->n, sizeof(fb_bound_task *));
+    if (spec->tasks == NULL) return;
+    for (int i = 0; i < value->n; i++) {
+        fb_bound_task **task = &spec->tasks[spec->n_tasks];
+        fb_status status = parse_task(spec, task, value->items[i].text);
+
+        if (status == FB_OK && is_listed(spec))
+            status =
+                fb_fail(FB_USAGE, "task '%s' is listed twice", value->items[i].text);
+        if (status == FB_OK) {
+            spec->n_tasks++;
+            continue;
+        }
+        found_at(c, status, FB_SET_tasks, i);
+        fb_bound_task_free(*task);
+        *task = NULL;
+    }
+}
+
+/* --- budgets, seeds --- */
+
+static bool same_budget(const fb_budget *a, const fb_budget *b)
+{
+    if (a->kind != b->kind) return false;
+    if (a->kind == FB_BUDGET_RATIO)
+        return a->numerator * b->denominator == b->numerator * a->denominator;
+    return a->value == b->value;
+}
+
+fb_status fb_spec_check_arithmetic(const fb_spec *spec, int64_t k, const char *prefix)
+{
+    const fb_protect *protect = &spec->protect;
+    const int64_t n = protect->sink + protect->recent;
+    const int64_t sink = protect->sink < k ? protect->sink : 0;
+    const int64_t half = sink < k - k / 2 ? k / 2 : (k - sink) / 2;
+
+    if (protect->kind != FB_PROTECT_EXPERIMENT || k > n) return FB_OK;
+    return fb_fail(FB_BUDGET,
+                   "budget of %s%lld tokens per head leaves a rule nothing to choose: "
+                   "sinks %lld + recent %lld = %lld are protected\nhelp: use at least "
+                   "%lld tokens, or --protect %lld+%lld      (a single head below "
+                   "%lld, as under pyramid, shrinks in a fixed order)",
+                   prefix, (long long)k, (long long)protect->sink,
+                   (long long)protect->recent, (long long)n, (long long)n + 1,
+                   (long long)sink, (long long)half, (long long)n);
+}
+
+static fb_status add_budget(fb_spec *spec, const fb_budget *budget, const char *text)
+{
+    fb_budget *grown;
+
+    for (int i = 0; i < spec->n_budgets; i++)
+        if (same_budget(&spec->budgets[i], budget))
+            return fb_fail(FB_USAGE, "budget '%s' is listed twice", text);
+    grown = fb_realloc(FB_ACCOUNT_other, spec->budgets,
+                       (size_t)(spec->n_budgets + 1) * sizeof *grown);
+    if (grown == NULL) return fb_fail(FB_NO_MEMORY, "no memory for budgets");
+    spec->budgets = grown;
+    grown[spec->n_budgets++] = *budget;
+    if (budget->kind == FB_BUDGET_TOKENS)
+        return fb_spec_check_arithmetic(spec, budget->value, "");
+    return FB_OK;
+}
+
+static fb_status expand_budget(fb_spec *spec, const char *text)
+{
+    fb_budget *budgets = NULL;
+    int n = 0;
+    fb_status status = fb_budgets_expand(text, &budgets, &n);
+
+    for (int i = 0; status == FB_OK && i < n; i++)
+        status = add_budget(spec, &budgets[i], text);
+    fb_free(budgets);
+    return status;
+}
+
+static bool some_rule_evicts(const fb_spec *spec)
+{
+    for (int i = 0; i < spec->n_rules; i++)
+        if (!fb_bound_rule_choices(spec->rules[i].rule)->keeps_all) return true;
+    return false;
+}
+
+static void check_budgets(check *c)
+{
+    const fb_value *value = &c->spec->values.value[FB_SET_budgets];
+
+    if (value->n == 0 && some_rule_evicts(c->spec))
+        found(c, fb_fail(FB_USAGE, "no budgets given\nhelp: --budgets 10%%,25%%"));
+    for (int i = 0; i < value->n; i++)
+        found_at(c, expand_budget(c->spec, value->items[i].text), FB_SET_budgets, i);
+}
+
+static void check_seeds(check *c)
+{
+    fb_spec *spec = c->spec;
+    const fb_value *value = &spec->values.value[FB_SET_seeds];
+
+    spec->seeds = list_of(c, value->n, sizeof *spec->seeds);
+    if (spec->seeds == NULL) return;
+    for (int i = 0; i < value->n; i++) {
+        const uint64_t seed = strtoull(value->items[i].text, NULL, 10);
+
+        for (int j = 0; j < spec->n_seeds; j++)
+            if (spec->seeds[j] == seed)
+                found_at(c,
+                         fb_fail(FB_USAGE, "seed %llu is listed twice",
+                                 (unsigned long long)seed),
+                         FB_SET_seeds, i);
+        spec->seeds[spec->n_seeds++] = seed;
+    }
+}
+
+static void check_protect(check *c)
+{
+    const char *text = fb_values_text(&c->spec->values, FB_SET_protect);
+    fb_protect *protect = &c->spec->protect;
+
+    *protect = (fb_protect){0};
+    if (strcmp(text, "none") == 0) {
+        protect->kind = FB_PROTECT_NONE;
+    } else if (strcmp(text, "published") == 0) {
+        protect->kind = FB_PROTECT_PUBLISHED;
+    } else {
+        protect->kind = FB_PROTECT_EXPERIMENT;
+        found(c, fb_parse_protect(text, &protect->sink, &protect->recent));
+    }
+}
+
+fb_status fb_spec_check(fb_spec *spec, fb_report *report, void *self)
+{
+    check c = {spec, report, self, FB_OK};
+
+    fb_spec_forget(spec);
+    if (fb_values_text(&spec->values, FB_SET_model)[0] == '\0')
+        found(&c, fb_fail(FB_USAGE, "no model given\nhelp: --model FILE, or --model "
+                                    "builtin for the one inside the program"));
+    check_protect(&c);
+    check_rules(&c);
+    check_tasks(&c);
+    check_baseline(&c);
+    check_budgets(&c);
+    check_seeds(&c);
+    return c.first;
+}
+
+fb_status fb_spec_bind_model(fb_spec *spec, const fb_model_facts *facts)
+{
+    const char *asked = fb_values_text(&spec->values, FB_SET_model_sha256);
+
+    if (strcmp(asked, "auto") == 0)
+        return fb_values_set(&spec->values, FB_SET_model_sha256,
+                             spec->values.value[FB_SET_model_sha256].origin,
+                             facts->sha256);
+    if (strcmp(asked, facts->sha256) == 0) return FB_OK;
+    return fb_spec_fail(spec, FB_USAGE, FB_SET_model_sha256, 0,
+                        "model.sha256 is %.12s..., but the file '%s' has %.12s...",
+                        asked, fb_values_text(&spec->values, FB_SET_model),
+                        facts->sha256);
+}

@@ -1,0 +1,15 @@
+/* spec_inside.h - what the files of the specification share among themselves.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FB_EXPERIMENT_SPEC_INSIDE_H
+#define FB_EXPERIMENT_SPEC_INSIDE_H
+
+#include "experiment/spec.h"
+
+/* Frees what fb_spec_check made. */
+void fb_spec_forget(fb_spec *spec);
+/* FB_USAGE with the nearest key. */
+fb_status fb_spec_unknown_key(const char *key);
+
+#endif

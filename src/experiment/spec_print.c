@@ -1,0 +1,259 @@
+/* spec_print.c - the effective text of an experiment, its hash, and what two of them
+ * differ in.
+ *
+ * Lists of rules and tasks are written as quoted texts in canonical form, so that the
+ * file reads back to the same hash.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/json.h"
+#include "base/memory.h"
+#include "experiment/spec_inside.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- one value --- */
+
+/* Plain where YAML and our rows agree that it is one word, else quoted. */
+static void add_scalar(fb_text *out, const char *text)
+{
+    const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                        "_./+%-";
+
+    if (text[0] != '\0' && text[0] != '-' && text[0] != '%' &&
+        strspn(text, plain) == strlen(text))
+        fb_text_puts(out, text);
+    else
+        fb_json_add_string(out, text);
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash == NULL ? path : slash + 1;
+}
+
+/* The i-th item of a setting in canonical form. */
+static void add_item(const fb_spec *spec, int row, int i, bool for_people, fb_text *out)
+{
+    const fb_value *value = &spec->values.value[row];
+    char text[64];
+
+    switch (row) {
+    case FB_SET_rules:
+        fb_text_printf(out, "%s: %s", spec->rules[i].label,
+                       fb_bound_rule_text(spec->rules[i].rule));
+        break;
+    case FB_SET_tasks:
+        fb_spec_print_task(spec, i, out);
+        break;
+    case FB_SET_budgets:
+        fb_budget_print(&spec->budgets[i], text, sizeof text);
+        fb_text_puts(out, text);
+        break;
+    case FB_SET_baseline:
+        fb_text_puts(out, spec->baseline);
+        break;
+    case FB_SET_model:
+        fb_text_puts(out, for_people ? value->items[i].text
+                                     : base_name(value->items[i].text));
+        break;
+    default:
+        fb_text_puts(out, i < value->n ? value->items[i].text : "");
+        break;
+    }
+}
+
+static int n_items(const fb_spec *spec, int row)
+{
+    switch (row) {
+    case FB_SET_rules:
+        return spec->n_rules;
+    case FB_SET_tasks:
+        return spec->n_tasks;
+    case FB_SET_budgets:
+        return spec->n_budgets;
+    default:
+        return spec->values.value[row].n;
+    }
+}
+
+static void add_quoted_item(const fb_spec *spec, int row, int i, bool for_people,
+                            fb_text *out)
+{
+    fb_text item = {0};
+
+    fb_text_init(&item, 0);
+    add_item(spec, row, i, for_people, &item);
+    add_scalar(out, fb_text_string(&item));
+    if (item.failed) out->failed = true;
+    fb_text_clear(&item);
+}
+
+static const char *origin_name(fb_origin origin)
+{
+    static const char *const names[] = {"default", "file", "environment",
+                                        "command line"};
+
+    return names[origin];
+}
+
+static void add_origin(const fb_spec *spec, int row, fb_text *out)
+{
+    fb_text_printf(out, "   # %s", origin_name(spec->values.value[row].origin));
+    if (fb_settings()[row].unhashed) fb_text_puts(out, ", not hashed");
+}
+
+static void add_setting(const fb_spec *spec, int row, bool for_people, fb_text *out)
+{
+    const fb_option *option = &fb_settings()[row];
+    const char *dot = strrchr(option->key, '.');
+    const bool is_block =
+        option->type == FB_TYPE_RULES || option->type == FB_TYPE_TASKS;
+
+    fb_text_printf(out, "%s%s:", dot == NULL ? "" : "  ",
+                   dot == NULL ? option->key : dot + 1);
+    if (!fb_option_is_list(option)) {
+        fb_text_puts(out, " ");
+        add_quoted_item(spec, row, 0, for_people, out);
+    } else if (!is_block) {
+        fb_text_puts(out, " [");
+        for (int i = 0; i < n_items(spec, row); i++) {
+            if (i > 0) fb_text_puts(out, ", ");
+            add_quoted_item(spec, row, i, for_people, out);
+        }
+        fb_text_puts(out, "]");
+    }
+    if (for_people) add_origin(spec, row, out);
+    fb_text_puts(out, "\n");
+    for (int i = 0; is_block && i < n_items(spec, row); i++) {
+        fb_text_puts(out, "  - ");
+        add_quoted_item(spec, row, i, for_people, out);
+        fb_text_puts(out, "\n");
+    }
+}
+
+/* --- the whole --- */
+
+static bool is_printed(int row, bool for_people)
+{
+    const fb_option *option = &fb_settings()[row];
+
+    return option->type != FB_TYPE_LATER && (for_people || !option->unhashed);
+}
+
+static size_t section_length(int row)
+{
+    const char *key = fb_settings()[row].key;
+    const char *dot = strrchr(key, '.');
+
+    return dot == NULL ? 0 : (size_t)(dot - key);
+}
+
+static bool same_section(int a, int b)
+{
+    const size_t n = section_length(a);
+
+    return n == section_length(b) &&
+           strncmp(fb_settings()[a].key, fb_settings()[b].key, n) == 0;
+}
+
+/* True if an earlier row has opened the section of `row`. */
+static bool section_is_done(int row, bool for_people)
+{
+    for (int i = 0; i < row; i++)
+        if (section_length(row) > 0 && is_printed(i, for_people) &&
+            same_section(i, row))
+            return true;
+    return false;
+}
+
+fb_status fb_spec_print(const fb_spec *spec, bool for_people, fb_text *out)
+{
+    for (int row = 0; row < FB_SET_COUNT; row++) {
+        if (!is_printed(row, for_people) || section_is_done(row, for_people)) continue;
+        if (section_length(row) == 0) {
+            add_setting(spec, row, for_people, out);
+            continue;
+        }
+        fb_text_printf(out, "%.*s:\n", (int)section_length(row),
+                       fb_settings()[row].key);
+        for (int i = row; i < FB_SET_COUNT; i++)
+            if (is_printed(i, for_people) && same_section(i, row))
+                add_setting(spec, i, for_people, out);
+    }
+    return fb_text_status(out);
+}
+
+fb_status fb_spec_hash(const fb_spec *spec, char out[FB_HASH_HEX])
+{
+    fb_text text = {0};
+    fb_status status;
+
+    fb_text_init(&text, 0);
+    status = fb_spec_print(spec, false, &text);
+    if (status == FB_OK) fb_hash_bytes(text.bytes, text.n, out);
+    fb_text_clear(&text);
+    return status;
+}
+
+/* --- differences --- */
+
+enum { SHOWN = 60 };
+
+/* The items of a setting as one text. */
+static void join(const fb_spec *spec, int row, fb_text *out)
+{
+    const fb_value *value = &spec->values.value[row];
+
+    for (int i = 0; i < value->n; i++)
+        fb_text_printf(out, "%s%s", i > 0 ? "," : "", value->items[i].text);
+}
+
+static void add_short(fb_text *out, const char *text)
+{
+    if (strlen(text) <= SHOWN)
+        fb_text_puts(out, text[0] == '\0' ? "nothing" : text);
+    else
+        fb_text_printf(out, "%.*s...", SHOWN - 3, text);
+}
+
+static void add_change(const fb_spec *a, const fb_spec *b, int row, fb_text *out)
+{
+    const char *key = fb_settings()[row].key;
+    const char *dot = strrchr(key, '.');
+    fb_text before = {0}, after = {0};
+
+    fb_text_init(&before, 0);
+    fb_text_init(&after, 0);
+    join(a, row, &before);
+    join(b, row, &after);
+    if (strcmp(fb_text_string(&before), fb_text_string(&after)) != 0) {
+        fb_text_printf(out, "%s%s changed (", out->n > 0 ? ", " : "",
+                       dot == NULL || row == FB_SET_model ? key : dot + 1);
+        add_short(out, fb_text_string(&before));
+        fb_text_puts(out, " -> ");
+        add_short(out, fb_text_string(&after));
+        fb_text_puts(out, ")");
+    }
+    fb_text_clear(&before);
+    fb_text_clear(&after);
+}
+
+fb_status fb_spec_changes(const char *before, const char *after, fb_text *out)
+{
+    fb_spec a = {0}, b = {0};
+    fb_status status = fb_spec_init(&a);
+
+    if (status == FB_OK) status = fb_spec_init(&b);
+    if (status == FB_OK) status = fb_spec_parse(&a, "before", before, strlen(before));
+    if (status == FB_OK) status = fb_spec_parse(&b, "after", after, strlen(after));
+    for (int row = 0; status == FB_OK && row < FB_SET_COUNT; row++)
+        if (is_printed(row, false)) add_change(&a, &b, row, out);
+    if (status == FB_OK) status = fb_text_status(out);
+    fb_spec_clear(&a);
+    fb_spec_clear(&b);
+    return status;
+}
