@@ -103,6 +103,9 @@ FB_MUST_USE fb_status fb_evict(fb_variant **out, fb_reading *reading, int rule,
 FB_MUST_USE fb_status fb_evict_masked(fb_variant **out, fb_reading *reading, int rule,
                                       const fb_protect *protect, int64_t protect_last,
                                       int64_t k);
+/* A set chosen elsewhere (copied), under the same budget check: to load a stored one. */
+FB_MUST_USE fb_status fb_evict_given(fb_variant **out, fb_reading *reading,
+                                     const fb_kept *kept, int64_t budget_entries);
 /* All entries stay: the row `full`. Uses the reading's own cache. */
 FB_MUST_USE fb_status fb_keep_all(fb_variant **out, fb_reading *reading);
 void fb_variant_free(fb_variant *variant); /* takes NULL */

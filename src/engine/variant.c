@@ -91,6 +91,36 @@ fb_status fb_evict_masked(fb_variant **out, fb_reading *reading, int rule,
     return evict(out, reading, rule, protect, protect_last, k, hide);
 }
 
+static fb_status copy_kept(fb_kept *out, const fb_kept *kept)
+{
+    FB_TRY(fb_kept_new(out, kept->n_slots));
+    for (int64_t s = 0; s < kept->n_slots; s++) {
+        const size_t bytes = (size_t)kept->count[s] * sizeof(int32_t);
+
+        out->position[s] = fb_alloc(FB_ACCOUNT_other, bytes);
+        if (out->position[s] == NULL)
+            return fb_fail(FB_NO_MEMORY, "no memory for a kept set");
+        memcpy(out->position[s], kept->position[s], bytes);
+        out->count[s] = kept->count[s];
+    }
+    return FB_OK;
+}
+
+fb_status fb_evict_given(fb_variant **out, fb_reading *reading, const fb_kept *kept,
+                         int64_t budget_entries)
+{
+    fb_status status;
+
+    FB_TRY(new_variant(out, reading));
+    (*out)->selection.budget_entries = budget_entries;
+    status = copy_kept(&(*out)->selection.kept, kept);
+    if (status == FB_OK) status = move(*out);
+    if (status == FB_OK) return FB_OK;
+    fb_variant_free(*out);
+    *out = NULL;
+    return status;
+}
+
 fb_status fb_keep_all(fb_variant **out, fb_reading *reading)
 {
     return new_variant(out, reading);

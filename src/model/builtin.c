@@ -1,7 +1,7 @@
 /* builtin.c - the constructed model and its variants, as GGUF files in the program.
  *
- * tools/make_builtin_model.c makes them during the build and says what they are. The
- * Makefile gives their folder as FB_GEN.
+ * tools/make_builtin_model.c makes them during the build and says what they are; the
+ * assembler looks for them where the Makefile tells it to.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,10 +11,10 @@
 
 #include <string.h>
 
-FB_EMBED(builtin_gguf, FB_GEN "/builtin.gguf");
-FB_EMBED(builtin_good_gguf, FB_GEN "/builtin_good.gguf");
-FB_EMBED(builtin_bad_gguf, FB_GEN "/builtin_bad.gguf");
-FB_EMBED(builtin_quiet_gguf, FB_GEN "/builtin_quiet.gguf");
+FB_EMBED(builtin_gguf, "builtin.gguf");
+FB_EMBED(builtin_good_gguf, "builtin_good.gguf");
+FB_EMBED(builtin_bad_gguf, "builtin_bad.gguf");
+FB_EMBED(builtin_quiet_gguf, "builtin_quiet.gguf");
 
 static const struct {
     const char *name;

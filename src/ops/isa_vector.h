@@ -24,6 +24,16 @@
 #define FB_TABLE(name)  FB_PASTE(name, FB_TARGET)
 #define FB_INLINE       static inline __attribute__((always_inline))
 
+/* FB_UNROLL before a loop of a constant number of steps: no loop is left of it.
+ * FB_TWICE: two steps at a time. */
+#ifdef __clang__
+#define FB_UNROLL _Pragma("clang loop unroll(full)")
+#define FB_TWICE  _Pragma("clang loop unroll_count(2)")
+#else
+#define FB_UNROLL _Pragma("GCC unroll 16")
+#define FB_TWICE  _Pragma("GCC unroll 2")
+#endif
+
 enum { LANES = FB_LANES };
 
 typedef float vec __attribute__((vector_size(4 * FB_LANES)));

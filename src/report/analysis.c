@@ -147,10 +147,13 @@ static fb_status say_all(fb_analysis *analysis, fb_text *text)
         analysis->baseline < 0 ? "" : results->rules[analysis->baseline].label;
     fb_story_choose(&story, fb_analysis_smallest_budget(analysis));
     fb_story_headline(&story);
+    fb_say_clean(text, 0);
     FB_TRY(take_string(&analysis->headline, text));
     fb_story_paragraph(&story);
+    fb_say_clean(text, 0);
     FB_TRY(take_string(&analysis->paragraph, text));
     fb_say_signature(text, analysis);
+    fb_say_clean(text, 0);
     return take_string(&analysis->signature, text);
 }
 

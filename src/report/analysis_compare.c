@@ -139,23 +139,23 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median over tested rows of what this many documents could have shown. Sign flips
- * have a smallest p, 2 / 2^n: where Holm's first step cannot reach it, nothing could. */
+/* The median over tested rows of what this many documents could have shown: in
+ * proportion to the s.d., so of the median s.d. Sign flips have a smallest p, 2 / 2^n:
+ * where Holm's first step cannot reach it, nothing could. */
 static void find_smallest_effect(struct work *work)
 {
     const double alpha = 1 - work->analyser->options.confidence;
     fb_table *table = work->table;
-    double *effects = work->p;
+    double *sds = work->p;
     int n = 0;
 
     for (int row = 0; row < table->n_rows; row++)
-        if (is_tested(table, work->analyser, row))
-            effects[n++] =
-                fb_smallest_effect(table->rows[row].sd, table->n_documents, alpha, 0.8);
+        if (is_tested(table, work->analyser, row)) sds[n++] = table->rows[row].sd;
     table->smallest_effect = (double)NAN;
     if (n == 0) return;
-    qsort(effects, (size_t)n, sizeof *effects, by_value);
-    table->smallest_effect = fb_quantile(effects, n, 0.5);
+    qsort(sds, (size_t)n, sizeof *sds, by_value);
+    table->smallest_effect =
+        fb_smallest_effect(fb_quantile(sds, n, 0.5), table->n_documents, alpha, 0.8);
     if (n * ldexp(2, -table->n_documents) >= alpha)
         table->smallest_effect = (double)INFINITY;
 }

@@ -128,6 +128,7 @@ static void make_cell(fb_text *cell, const fb_analysis *a, const fb_table *table
         say_head(cell, a, table, (enum column)column);
     else
         say_cell(cell, a, table, row, (enum column)column);
+    fb_say_clean(cell, 0);
 }
 
 static void pad(fb_text *text, int n)
@@ -192,6 +193,7 @@ static void print_wrapped(fb_text *text, const char *words)
 static void print_setting(fb_text *text, const fb_analysis *a)
 {
     const fb_results *r = a->results;
+    const size_t from = text->n;
 
     fb_text_printf(text, "%s class", r->class_name);
     if (r->protocol != NULL) {
@@ -200,6 +202,7 @@ static void print_setting(fb_text *text, const fb_analysis *a)
     }
     if (r->model.name[0] != 0) fb_text_printf(text, " · %s", r->model.name);
     if (r->compute != NULL) fb_text_printf(text, " · compute %s", r->compute);
+    fb_say_clean(text, from);
     fb_text_puts(text, "\n");
 }
 
@@ -207,8 +210,9 @@ static void print_caption(fb_text *text, const fb_analysis *a, const fb_table *t
 {
     const fb_result_task *task = &a->results->tasks[table->task];
     const fb_row *last = &table->rows[table->n_rows - 1];
+    const size_t from = text->n;
 
-    fb_text_printf(text, "\n%s · ", task->name);
+    fb_text_printf(text, "%s · ", task->name);
     fb_say_budget(text, &a->results->budgets[table->budget]);
     fb_text_puts(text, " = ");
     fb_say_bytes(text, last->budget_bytes);
@@ -218,14 +222,19 @@ static void print_caption(fb_text *text, const fb_analysis *a, const fb_table *t
     fb_say_count(text, table->n_samples, "sample");
     fb_text_puts(text, ", ");
     fb_say_count(text, table->n_documents, "document");
-    fb_text_printf(text, " · %s in %s, %s is better\n", fb_say_metric(task->metric),
+    fb_text_printf(text, " · %s in %s, %s is better", fb_say_metric(task->metric),
                    task->unit, task->lower_is_better ? "lower" : "higher");
+    fb_say_clean(text, from);
+    fb_text_puts(text, "\n");
 }
 
 static void print_mark(fb_text *text, const char *rule, int n, const char *what)
 {
+    const size_t from = text->n;
+
     if (n == 0) return;
     fb_text_printf(text, "%s: ", rule);
+    fb_say_clean(text, from);
     fb_say_count(text, n, "cell");
     fb_text_printf(text, " %s\n", what);
 }
@@ -273,6 +282,7 @@ void fb_analysis_print_text(fb_text *text, const fb_analysis *a)
     }
     print_setting(text, a);
     for (int t = 0; t < a->n_tables; t++) {
+        fb_text_puts(text, "\n");
         print_caption(text, a, &a->tables[t]);
         print_rows(text, a, &a->tables[t]);
         print_marks(text, a, &a->tables[t]);

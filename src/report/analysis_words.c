@@ -166,3 +166,12 @@ void fb_say_smallest(fb_text *text, const fb_analysis *analysis, const fb_table 
         fb_say_unit(text, &analysis->results->tasks[table->task]);
     }
 }
+
+void fb_say_clean(fb_text *text, size_t from)
+{
+    for (size_t i = from; !text->failed && i < text->n; i++) {
+        const unsigned char c = (unsigned char)text->bytes[i];
+
+        if (c < 0x20 || c == 0x7f) text->bytes[i] = '?';
+    }
+}

@@ -1,7 +1,8 @@
-/* answer.c - the top of the page: the sentence, its numbers, what it holds for.
+/* answer.c - the top of the page: the sentence, what it holds for, the order of rules.
  *
  * Sentence and paragraph come from the analysis as plain text; names of rules in them
- * get their colour here.
+ * get their colour here. The end of the paragraph says for which model and documents
+ * it holds, and stands apart in small type.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -36,11 +37,11 @@ static int rule_at(const fb_results *results, const char *at)
     return found;
 }
 
-static void prose(const fb_page *page, const char *text)
+static void colored_prose(const fb_page *page, const char *text, const char *end)
 {
     const char *start = text;
 
-    for (const char *at = text; *at != '\0';) {
+    for (const char *at = text; at < end;) {
         const bool in_word = at > text && is_label_byte(at[-1]);
         const int rule = in_word ? -1 : rule_at(page->results, at);
 
@@ -48,12 +49,41 @@ static void prose(const fb_page *page, const char *text)
             at++;
             continue;
         }
-        fb_html_bytes(page->out, start, (size_t)(at - start));
-        fb_html_rule(page, rule);
+        fb_html_prose(page->out, start, (size_t)(at - start));
+        fb_html_rule_word(page, rule);
         at += strlen(page->results->rules[rule].label);
         start = at;
     }
-    fb_html_text(page->out, start);
+    if (start < end) fb_html_prose(page->out, start, (size_t)(end - start));
+}
+
+/* Where the paragraph begins to say what was measured: the sentence that starts with
+ * the model's name. Its end if there is none. */
+static const char *scope_of(const fb_page *page, const char *paragraph)
+{
+    const char *model = page->results->model.name;
+    const char *end = paragraph + strlen(paragraph);
+
+    if (model == NULL || *model == '\0') return end;
+    for (const char *at = paragraph; (at = strstr(at, model)) != NULL; at++)
+        if (at - paragraph >= 2 && strncmp(at - 2, ". ", 2) == 0) return at;
+    return end;
+}
+
+static void paragraph(const fb_page *page)
+{
+    const char *text = page->analysis->paragraph;
+    const char *scope;
+
+    if (text == NULL || *text == '\0') return;
+    scope = scope_of(page, text);
+    fb_text_puts(page->out, "<p class=\"lead\">");
+    colored_prose(page, text, scope);
+    fb_text_puts(page->out, "</p>\n");
+    if (*scope == '\0') return;
+    fb_text_puts(page->out, "<p class=\"cap scope\">");
+    fb_html_prose(page->out, scope, strlen(scope));
+    fb_text_puts(page->out, "</p>\n");
 }
 
 /* --- badges */
@@ -64,58 +94,30 @@ static void badge(const fb_page *page, const char *name, const char *value)
         fb_html(page->out, "<li>%s <b>%s</b></li>\n", name, value);
 }
 
-/* "prefill.agnostic.original" in words. */
 static void protocol_badge(const fb_page *page)
 {
-    static const char *const words[][2] = {
-        {"agnostic", "question not seen"},
-        {"aware", "question seen"},
-        {"original", "original positions"},
-        {"compact", "compact positions"},
-    };
-    const char *at = page->results->protocol;
+    fb_text words = {0};
 
-    if (at == NULL || *at == '\0') return;
-    fb_text_puts(page->out, "<li>protocol <b>");
-    for (;;) {
-        const size_t n = strcspn(at, ".");
-        const char *word = NULL;
-
-        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-            if (strlen(words[i][0]) == n && strncmp(at, words[i][0], n) == 0)
-                word = words[i][1];
-        if (word != NULL)
-            fb_html_text(page->out, word);
-        else
-            fb_html_bytes(page->out, at, n);
-        if (at[n] == '\0') break;
-        fb_text_puts(page->out, ", ");
-        at += n + 1;
-    }
-    fb_text_puts(page->out, "</b></li>\n");
+    if (page->results->protocol == NULL) return;
+    fb_say_protocol(&words, page->results->protocol);
+    badge(page, "protocol", fb_text_string(&words));
+    page->out->failed |= words.failed;
+    fb_text_clear(&words);
 }
 
-static void documents_badge(const fb_page *page)
+/* "4+16" is four sinks and sixteen recent entries. */
+static void protection_badge(const fb_page *page)
 {
-    const fb_results *results = page->results;
-    double tokens = 0;
-    int documents = 0;
+    const char *value = page->results->protection;
+    const size_t sinks = value == NULL ? 0 : strspn(value, "0123456789");
 
-    for (int t = 0; t < page->analysis->n_tables; t++)
-        if (page->analysis->tables[t].n_documents > documents)
-            documents = page->analysis->tables[t].n_documents;
-    for (int s = 0; s < results->n_samples; s++)
-        tokens += (double)results->samples[s].context_tokens / results->n_samples;
-    if (documents == 0) return;
-    fb_html(page->out, "<li>documents <b>%d", documents);
-    if (tokens > 0) {
-        const double step = tokens < 200 ? 10 : tokens < 2000 ? 50 : 100;
-
-        fb_text_puts(page->out, " \xC3\x97 about ");
-        fb_html_number(page->out, step * floor(tokens / step + 0.5), 0, 0);
-        fb_text_puts(page->out, " tokens");
+    if (sinks == 0 || value[sinks] != '+') {
+        badge(page, "protection", value);
+        return;
     }
-    fb_text_puts(page->out, "</b></li>\n");
+    fb_text_puts(page->out, "<li>protected for all <b>first ");
+    fb_html_bytes(page->out, value, sinks);
+    fb_html(page->out, ", last %s</b></li>\n", value + sinks + 1);
 }
 
 /* Whether an experiment is of the closed class, and inside the compute quota, is not
@@ -132,161 +134,33 @@ static void class_badge(const fb_page *page)
         fb_html(page->out, "<li>class <b>%s</b> %s</li>\n", name, reasons);
 }
 
-static void badges(const fb_page *page)
+static void documents_badge(const fb_page *page)
 {
     const fb_results *results = page->results;
+    double tokens = 0;
+    int documents = 0;
 
+    for (int t = 0; t < page->analysis->n_tables; t++)
+        if (page->analysis->tables[t].n_documents > documents)
+            documents = page->analysis->tables[t].n_documents;
+    for (int s = 0; s < results->n_samples; s++)
+        tokens += (double)results->samples[s].context_tokens / results->n_samples;
+    if (documents == 0) return;
+    fb_html(page->out, "<li>documents <b>%d \xC3\x97 ", documents);
+    fb_html_number(page->out, tokens, 0);
+    fb_text_puts(page->out, " tokens</b></li>\n");
+}
+
+static void badges(const fb_page *page)
+{
     fb_text_puts(page->out, "<ul class=\"badges\">\n");
     protocol_badge(page);
-    badge(page, "protection, sinks + recent", results->protection);
+    protection_badge(page);
     class_badge(page);
-    badge(page, "model", results->model.name);
+    badge(page, "model", page->results->model.name);
     documents_badge(page);
-    badge(page, "kernel", results->kernel);
+    badge(page, "kernel", page->results->kernel);
     fb_text_puts(page->out, "</ul>\n");
-}
-
-/* --- three numbers */
-
-static void score_of(const fb_page *page, const fb_table *table, const char *name,
-                     const fb_row *row)
-{
-    const int digits = fb_page_digits(page, table->task);
-
-    if (row == NULL) return;
-    fb_html_breakable(page->out, name);
-    fb_text_puts(page->out, "\xC2\xA0");
-    fb_html_number(page->out, row->mean, digits, 0);
-}
-
-/* "Full cache 0.000, oracle 0.022, random 0.199." */
-static void neighbours(const fb_page *page, const fb_table *table, const fb_row *best)
-{
-    const fb_row *base = fb_table_baseline(table);
-    bool first = true;
-
-    fb_text_puts(page->out, " ");
-    for (int i = 0; i < table->n_rows; i++) {
-        const fb_row *row = &table->rows[i];
-        const char *label = page->results->rules[row->rule].label;
-        const bool reference = !fb_page_is_compared(page, row->rule) || row == base;
-
-        if (!reference || row == best) continue;
-        fb_text_puts(page->out, first ? "" : ", ");
-        score_of(page, table,
-                 fb_page_is_full(page, row->rule)
-                     ? (first ? "Full cache" : "full cache")
-                     : label,
-                 row);
-        first = false;
-    }
-    fb_text_puts(page->out, first ? "" : ".");
-}
-
-static const char *standing(const fb_row *row)
-{
-    switch (row->verdict) {
-    case FB_VERDICT_better:
-        return "beats";
-    case FB_VERDICT_worse:
-        return "loses to";
-    default:
-        return "not distinguishable from";
-    }
-}
-
-/* The rule that comes first on a task: its score, and what it stands between. */
-static void quality_figure(const fb_page *page, const fb_table *table)
-{
-    const fb_result_task *task = &page->results->tasks[table->task];
-    const fb_row *best = fb_page_best(page, table);
-    const fb_row *base = fb_table_baseline(table);
-    const char *unit = task->unit == NULL ? "" : task->unit;
-
-    if (best == NULL) return;
-    fb_text_puts(page->out, "<div class=\"fig\"><div class=\"n\">");
-    fb_html_number(page->out, best->mean, fb_page_digits(page, table->task), 0);
-    fb_html(page->out, " <span>%s%s</span></div>\n<p>", unit,
-            task->metric != NULL && strcmp(task->metric, "kl") == 0 ? " from full"
-                                                                    : "");
-    fb_html_rule(page, best->rule);
-    fb_html(page->out, " on %s at ", task->name);
-    fb_html_budget(page->out, &page->results->budgets[table->budget]);
-    if (base != NULL && base != best)
-        fb_html(page->out, ", first of the rules: %s %s", standing(best),
-                page->results->rules[base->rule].label);
-    fb_text_puts(page->out, ".");
-    neighbours(page, table, best);
-    if (isfinite(best->em) && best->em > 0 && strcmp(task->metric, "em") != 0) {
-        fb_text_puts(page->out, " Answers right at every token: ");
-        fb_html_number(page->out, best->em * table->n_samples, 0, 0);
-        fb_html(page->out, " of %d.", table->n_samples);
-    }
-    fb_text_puts(page->out, "</p></div>\n");
-}
-
-static void extra_work(const fb_page *page, const fb_row *row)
-{
-    const double percent = 100 * row->extra_flops;
-
-    if (percent > 0 && percent < 0.01)
-        fb_text_puts(page->out, "under 0.01");
-    else
-        fb_html_number(page->out, percent, percent == 0 ? 0 : percent < 1 ? 2 : 1, 0);
-    fb_text_puts(page->out, "\xC2\xA0%");
-}
-
-/* The context is read whole before anything is evicted. */
-static bool is_one_shot(const fb_page *page)
-{
-    const char *protocol = page->results->protocol;
-
-    return protocol != NULL && strncmp(protocol, "prefill", 7) == 0;
-}
-
-static void bytes_figure(const fb_page *page, const fb_table *table)
-{
-    const fb_row *best = fb_page_best(page, table);
-
-    if (best == NULL || !(best->kept_bytes > 0)) return;
-    fb_text_puts(page->out, "<div class=\"fig\"><div class=\"n\">");
-    fb_html_size(page->out, best->kept_bytes);
-    if (best->full_bytes > 0) {
-        fb_text_puts(page->out, " <span>of ");
-        fb_html_size(page->out, best->full_bytes);
-        fb_text_puts(page->out, "</span>");
-    }
-    fb_text_puts(page->out, "</div>\n<p>of keys and values kept at ");
-    fb_html_budget(page->out, &page->results->budgets[table->budget]);
-    fb_text_puts(page->out, ", the mean per document.");
-    if (isfinite(best->extra_flops)) {
-        fb_text_puts(page->out, " Choosing them costs ");
-        fb_html_rule(page, best->rule);
-        fb_text_puts(page->out, " ");
-        extra_work(page, best);
-        fb_text_puts(page->out, " of the operations that read the context.");
-    }
-    if (is_one_shot(page))
-        fb_text_puts(page->out, " The peak while reading is the full cache.");
-    fb_text_puts(page->out, "</p></div>\n");
-}
-
-static void figures(const fb_page *page)
-{
-    const fb_table *first = NULL;
-    int n = 0;
-
-    fb_text_puts(page->out, "<div class=\"figs\">\n");
-    for (int t = 0; t < page->results->n_tasks && n < 2; t++) {
-        const fb_table *table = fb_page_table(page, t, page->budget);
-
-        if (table == NULL) continue;
-        if (first == NULL) first = table;
-        quality_figure(page, table);
-        n++;
-    }
-    if (first != NULL) bytes_figure(page, first);
-    fb_text_puts(page->out, "</div>\n");
 }
 
 /* --- the order of the rules, where tasks do not agree on it */
@@ -305,7 +179,8 @@ static void order(const fb_page *page)
     fb_text_puts(page->out, "</div>\n");
 }
 
-/* A line of text that changes with the chosen budget is written once per budget. */
+/* --- the whole */
+
 static void budget_bar(const fb_page *page)
 {
     const fb_results *results = page->results;
@@ -327,23 +202,18 @@ void fb_page_answer(fb_page *page)
 {
     const fb_analysis *analysis = page->analysis;
     const char *question = page->results->question;
-    const char *headline =
-        analysis->headline != NULL ? analysis->headline : page->results->name;
+    const int level = page->number == 1 ? 1 : 2;
 
     fb_html(page->out, "<section class=\"first wrap\" id=\"e%d-answer\">",
             page->number);
     if (question != NULL && *question != '\0')
         fb_html(page->out, "<p class=\"asked\">%s</p>\n", question);
-    fb_html(page->out, "<h%d class=\"answer\">", page->number == 1 ? 1 : 2);
-    fb_html_text(page->out, headline);
-    fb_html(page->out, "</h%d>\n", page->number == 1 ? 1 : 2);
-    if (analysis->paragraph != NULL && *analysis->paragraph != '\0') {
-        fb_text_puts(page->out, "<p class=\"lead\">");
-        prose(page, analysis->paragraph);
-        fb_text_puts(page->out, "</p>\n");
-    }
+    fb_html(page->out, "<h%d class=\"answer\">%s</h%d>\n", level,
+            analysis->headline != NULL ? analysis->headline : page->results->name,
+            level);
+    paragraph(page);
     badges(page);
-    figures(page);
+    fb_page_figures(page);
     order(page);
     fb_page_close(page);
     budget_bar(page);

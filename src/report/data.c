@@ -53,14 +53,12 @@ static void tasks(const fb_page *page)
     for (int t = 0; t < page->results->n_tasks; t++) {
         const fb_result_task *task = &page->results->tasks[t];
 
-        fb_text_printf(page->out, "%s{\"lower\":%s,\"digits\":%d", t == 0 ? "" : ",",
-                       task->lower_is_better ? "true" : "false",
-                       fb_page_digits(page, t));
+        fb_text_printf(page->out, "%s{\"lower\":%s", t == 0 ? "" : ",",
+                       task->lower_is_better ? "true" : "false");
         string(page, "name", task->name);
         string(page, "metric", task->metric);
         string(page, "words", fb_metric_words(task->metric));
         string(page, "unit", task->unit);
-        number(page, "margin", task->margin);
         fb_text_puts(page->out, "}");
     }
     fb_text_puts(page->out, "],\n");
@@ -68,7 +66,11 @@ static void tasks(const fb_page *page)
 
 static void row(const fb_page *page, const fb_row *r)
 {
-    fb_text_printf(page->out, "{\"rule\":%d,\"n\":%d", r->rule, r->n);
+    fb_text_printf(page->out, "{\"rule\":%d,\"n\":%d,\"ranked\":%s,\"real\":%s",
+                   r->rule, r->n, r->is_without_choice ? "false" : "true",
+                   r->verdict == FB_VERDICT_better || r->verdict == FB_VERDICT_worse
+                       ? "true"
+                       : "false");
     number(page, "mean", r->mean);
     number(page, "low", r->mean_interval.low);
     number(page, "high", r->mean_interval.high);
@@ -87,12 +89,14 @@ static void tables(const fb_page *page)
     fb_text_puts(page->out, "\"tables\":[");
     for (int t = 0; t < page->results->n_tasks; t++)
         for (int b = 0; b < page->results->n_budgets; b++) {
-            const fb_table *table = fb_page_table(page, t, b);
+            const fb_table *table = fb_analysis_table(page->analysis, t, b);
 
             if (table == NULL) continue;
-            fb_text_printf(page->out, "%s{\"task\":%d,\"budget\":%d,\"baseline\":%d",
-                           first ? "" : ",\n", t, b,
+            fb_text_printf(page->out,
+                           "%s{\"task\":%d,\"budget\":%d,\"digits\":%d,\"baseline\":%d",
+                           first ? "" : ",\n", t, b, table->digits,
                            fb_table_baseline(table) == NULL ? -1 : table->baseline);
+            number(page, "margin", table->margin);
             number(page, "share", fb_table_share(page, table));
             fb_text_puts(page->out, ",\"rows\":[");
             for (int i = 0; i < table->n_rows; i++) {
@@ -107,9 +111,10 @@ static void tables(const fb_page *page)
 
 void fb_page_data(const fb_page *page)
 {
-    fb_text_printf(page->out, "{\"number\":%d,\"budget\":%d,\n", page->number,
+    fb_text_printf(page->out, "{\"number\":%d,\"budget\":%d", page->number,
                    page->budget);
-    fb_text_puts(page->out, "\"budgets\":[");
+    number(page, "confidence", page->analysis->confidence);
+    fb_text_puts(page->out, ",\n\"budgets\":[");
     for (int b = 0; b < page->results->n_budgets; b++) {
         fb_text_puts(page->out, b == 0 ? "" : ",");
         add_string(page, page->results->budgets[b].asked);

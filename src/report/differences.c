@@ -6,13 +6,15 @@
 
 #include <math.h>
 
+/* The baseline's label if some rule was tested against it, else NULL. */
 static const char *baseline_label(const fb_page *page)
 {
-    for (int t = 0; t < page->analysis->n_tables; t++) {
-        const fb_row *base = fb_table_baseline(&page->analysis->tables[t]);
+    const fb_analysis *analysis = page->analysis;
 
-        if (base != NULL) return page->results->rules[base->rule].label;
-    }
+    for (int t = 0; t < analysis->n_tables && analysis->baseline >= 0; t++)
+        for (int i = 0; i < analysis->tables[t].n_rows; i++)
+            if (analysis->tables[t].rows[i].verdict != FB_VERDICT_reference)
+                return page->results->rules[analysis->baseline].label;
     return NULL;
 }
 
@@ -32,7 +34,7 @@ static void panels(const fb_page *page)
 
 static void row_of(const fb_page *page, const fb_table *table, const fb_row *row)
 {
-    const int digits = fb_page_digits(page, table->task);
+    const int digits = table->digits;
     const bool tested = row->verdict != FB_VERDICT_reference;
 
     fb_text_puts(page->out, "<tr><th scope=\"row\">");
@@ -40,9 +42,8 @@ static void row_of(const fb_page *page, const fb_table *table, const fb_row *row
     fb_text_puts(page->out, "</th><td>");
     fb_html_budget(page->out, &page->results->budgets[table->budget]);
     fb_text_puts(page->out, "</td>");
-    fb_html_cell(page->out, row->difference, digits, FB_NUMBER_SIGNED);
-    fb_html_interval_cell(page->out, row->difference_interval.low,
-                          row->difference_interval.high, digits, FB_NUMBER_SIGNED);
+    fb_html_signed_cell(page->out, row->difference, digits);
+    fb_html_interval_cell(page->out, row->difference_interval, digits, true);
     if (tested) {
         fb_html_p_cell(page->out, row->p);
         fb_html_p_cell(page->out, row->p_holm);
@@ -56,16 +57,17 @@ static void row_of(const fb_page *page, const fb_table *table, const fb_row *row
 static void numbers(const fb_page *page, int task, const char *baseline)
 {
     fb_page_table_open(page, "differences", task);
-    fb_html(page->out,
-            "<caption>%s: rule minus %s, paired by document, with 95 %% "
-            "intervals</caption>\n<thead><tr><th scope=\"col\">rule</th>"
-            "<th scope=\"col\">kept</th><th scope=\"col\">difference</th>"
-            "<th scope=\"col\">95 %% interval</th><th scope=\"col\">p</th>"
-            "<th scope=\"col\">p (Holm)</th><th scope=\"col\" class=\"l\">verdict</th>"
-            "<th scope=\"col\">group</th></tr></thead>\n",
+    fb_html(page->out, "<caption>%s: rule minus %s, paired by document, with ",
             page->results->tasks[task].name, baseline);
+    fb_html_confidence(page);
+    fb_text_puts(page->out,
+                 " intervals</caption>\n<thead><tr><th scope=\"col\">rule</th>"
+                 "<th scope=\"col\">kept</th><th scope=\"col\">difference</th>"
+                 "<th scope=\"col\">interval</th><th scope=\"col\">p</th>"
+                 "<th scope=\"col\">p (Holm)</th><th scope=\"col\" class=\"l\">verdict"
+                 "</th><th scope=\"col\">group</th></tr></thead>\n");
     for (int b = 0; b < page->results->n_budgets; b++) {
-        const fb_table *table = fb_page_table(page, task, b);
+        const fb_table *table = fb_analysis_table(page->analysis, task, b);
 
         if (table == NULL || fb_table_baseline(table) == NULL) continue;
         fb_text_puts(page->out, "<tbody>\n");
@@ -82,7 +84,7 @@ static void smallest_effects(const fb_page *page)
     bool first = true;
 
     for (int t = 0; t < page->results->n_tasks; t++) {
-        const fb_table *table = fb_page_table(page, t, page->budget);
+        const fb_table *table = fb_analysis_table(page->analysis, t, page->budget);
         const fb_result_task *task = &page->results->tasks[t];
 
         if (table == NULL || !isfinite(table->smallest_effect) ||
@@ -93,7 +95,7 @@ static void smallest_effects(const fb_page *page)
                         "runs of five: %s "
                       : "; %s ",
                 task->name);
-        fb_html_number(page->out, table->smallest_effect, fb_page_digits(page, t), 0);
+        fb_html_number(page->out, table->smallest_effect, table->digits);
         fb_html(page->out, " %s", task->unit);
         first = false;
     }
@@ -103,23 +105,36 @@ static void smallest_effects(const fb_page *page)
     fb_text_puts(page->out, ").");
 }
 
-static void caption(const fb_page *page)
+/* The smallest difference that matters, by task. */
+static void margins(const fb_page *page)
 {
-    fb_text_puts(page->out, "<p class=\"cap\">Smallest difference that matters (the "
-                            "grey band)");
+    bool first = true;
+
     for (int t = 0; t < page->results->n_tasks; t++) {
+        const fb_table *table = fb_analysis_table(page->analysis, t, page->budget);
         const fb_result_task *task = &page->results->tasks[t];
 
-        fb_html(page->out, "%s%s \xC2\xB1", t == 0 ? ": " : ", ", task->name);
-        fb_html_number(page->out, task->margin, task->margin < 1 ? 2 : 0, 0);
-        fb_html(page->out, " %s", task->unit);
+        if (table == NULL || !(table->margin > 0)) continue;
+        fb_html(page->out, "%s%s\xC2\xA0\xC2\xB1", first ? "" : ", ", task->name);
+        fb_text_add_real(page->out, table->margin);
+        fb_html(page->out, "\xC2\xA0%s", task->unit);
+        first = false;
     }
+    fb_text_puts(page->out, first ? "none is set" : "");
+}
+
+static void caption(const fb_page *page)
+{
+    fb_text_puts(page->out,
+                 "<p class=\"cap\">Smallest difference that matters, the grey "
+                 "band: ");
+    margins(page);
     fb_text_puts(
         page->out,
         ". p: sign flips of whole documents. Group: rules that share a letter "
         "are not distinguishable (all pairs, Holm; stricter than the tests of "
-        "column p). An interval that leaves out 0 beside p \xE2\x89\xA5 0.05 is "
-        "no contradiction: intervals are not corrected for several "
+        "column p). An interval that leaves out 0 beside a p that is too large "
+        "is no contradiction: intervals are not corrected for several "
         "comparisons.");
     smallest_effects(page);
     fb_text_puts(page->out, "</p>\n");
@@ -132,16 +147,17 @@ void fb_page_differences(fb_page *page)
     fb_page_open(page, "differences", "Which differences are real?");
     if (baseline == NULL) {
         fb_text_puts(page->out,
-                     "<p>None was tested: the baseline has no finished cells "
-                     "that others could be paired with.</p>\n");
+                     "<p>None was tested: there is no rule that could be paired with "
+                     "the baseline.</p>\n");
         fb_page_close(page);
         return;
     }
     fb_html(page->out, "<p>Rule minus %s on the same documents", baseline);
     fb_text_puts(page->out, "<span class=\"chart-part\">, ");
     fb_page_budget(page);
-    fb_text_puts(page->out, " kept. Filled: p\xC2\xA0&lt;\xC2\xA0"
-                            "0.05 after Holm over the rules tested");
+    fb_text_puts(page->out, " kept. Filled: p\xC2\xA0&lt;\xC2\xA0");
+    fb_html_number(page->out, 1 - page->analysis->confidence, 2);
+    fb_text_puts(page->out, " after Holm over the rules tested");
     if (page->results->n_tasks > 1)
         fb_text_puts(page->out, ". All panels use the order of the first");
     fb_text_puts(page->out, "</span>.</p>\n");

@@ -71,11 +71,11 @@ static void bytes_row(const fb_page *page, const fb_table *table, const fb_row *
     fb_text_puts(page->out, "</th><td>");
     fb_html_budget(page->out, &page->results->budgets[table->budget]);
     fb_text_puts(page->out, "</td>");
-    fb_html_size_cell(page->out, row->kept_bytes);
-    fb_html_size_cell(page->out, row->budget_bytes);
-    fb_html_size_cell(page->out, row->full_bytes);
-    fb_html_cell(page->out, 100 * row->filled, 1, 0);
-    fb_html_cell(page->out, 100 * row->extra_flops, 3, 0);
+    fb_html_bytes_cell(page->out, row->kept_bytes);
+    fb_html_bytes_cell(page->out, row->budget_bytes);
+    fb_html_bytes_cell(page->out, row->full_bytes);
+    fb_html_cell(page->out, 100 * row->filled, 1);
+    fb_html_cell(page->out, 100 * row->extra_flops, 3);
     marks(page, row);
     fb_text_puts(page->out, "</tr>\n");
 }
@@ -93,7 +93,7 @@ static void bytes(const fb_page *page, int task)
         "<th scope=\"col\" class=\"l\">cells marked</th></tr></thead>\n",
         page->results->tasks[task].name);
     for (int b = 0; b < page->results->n_budgets; b++) {
-        const fb_table *table = fb_page_table(page, task, b);
+        const fb_table *table = fb_analysis_table(page->analysis, task, b);
 
         if (table == NULL) continue;
         fb_text_puts(page->out, "<tbody>\n");
@@ -131,7 +131,7 @@ static void model(const fb_page *page)
 
     fb_html(page->out,
             "<p class=\"cap\">Model %s: %s, %d layers, %d heads, %d kv heads "
-            "of %d, SHA-256 <span class=\"sig\">%s</span>. Program %s, %s.</p>\n",
+            "of %d, SHA-256 <span class=\"sig\">%s</span>. Made by %s on %s.</p>\n",
             m->name, m->architecture, (int)m->layers, (int)m->heads, (int)m->kv_heads,
             (int)m->head_dim, m->sha256, page->results->program,
             page->results->created);

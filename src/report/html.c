@@ -1,18 +1,17 @@
-/* html.c - escaping, and numbers for people.
+/* html.c - escaping, and cells of tables.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "report/html.h"
 
 #include "base/check.h"
+#include "report/analysis_parts.h"
 
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #define REPLACEMENT "\xEF\xBF\xBD"
-#define MINUS       "\xE2\x88\x92"
 #define DASH        "\xE2\x80\x93"
 
 static bool is_control(unsigned char c)
@@ -69,6 +68,29 @@ void fb_html_breakable(fb_text *out, const char *string)
     if (string != NULL) escape(out, string, strlen(string), "_/,(");
 }
 
+/* A space that would part a number from its unit or its relation does not break. */
+static bool is_bound(const char *at, const char *begin, const char *end)
+{
+    const char before = at > begin ? at[-1] : ' ', after = at + 1 < end ? at[1] : ' ';
+
+    return *at == ' ' &&
+           (strchr("<=0123456789", before) != NULL || strchr("<=%", after) != NULL);
+}
+
+void fb_html_prose(fb_text *out, const char *bytes, size_t n)
+{
+    const char *end = bytes + n;
+    const char *start = bytes;
+
+    for (const char *at = bytes; at < end; at++) {
+        if (!is_bound(at, bytes, end)) continue;
+        fb_html_bytes(out, start, (size_t)(at - start));
+        fb_text_puts(out, "\xC2\xA0");
+        start = at + 1;
+    }
+    fb_html_bytes(out, start, (size_t)(end - start));
+}
+
 void fb_html(fb_text *out, const char *format, ...)
 {
     va_list args;
@@ -96,53 +118,20 @@ void fb_html(fb_text *out, const char *format, ...)
     va_end(args);
 }
 
-void fb_html_number(fb_text *out, double value, int digits, unsigned flags)
+void fb_html_number(fb_text *out, double value, int digits)
 {
-    char buffer[400]; /* the largest double has 309 digits before the point */
-    const char *magnitude = buffer;
-
-    if (!isfinite(value)) {
-        fb_text_puts(out, DASH);
-        return;
-    }
-    (void)snprintf(buffer, sizeof buffer, "%.*f", digits, value);
-    if (*magnitude == '-') magnitude++;
-    if (strspn(magnitude, "0.") != strlen(magnitude)) {
-        if (value < 0)
-            fb_text_puts(out, MINUS);
-        else if ((flags & FB_NUMBER_SIGNED) != 0)
-            fb_text_puts(out, "+");
-    }
-    fb_text_puts(out, magnitude);
-}
-
-void fb_html_interval(fb_text *out, double low, double high, int digits, unsigned flags)
-{
-    if (!isfinite(low) || !isfinite(high)) return;
-    fb_html_number(out, low, digits, flags);
-    fb_text_puts(out, " to ");
-    fb_html_number(out, high, digits, flags);
-}
-
-void fb_html_p(fb_text *out, double p)
-{
-    if (p < 0.001)
-        fb_text_puts(out, "&lt;0.001");
+    if (isfinite(value))
+        fb_say_number(out, value, digits);
     else
-        fb_html_number(out, p, p < 0.0995 ? 3 : 2, 0);
+        fb_text_puts(out, DASH);
 }
 
-void fb_html_size(fb_text *out, double n_bytes)
+void fb_html_signed(fb_text *out, double value, int digits)
 {
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-    int unit = 0;
-
-    while (n_bytes >= 1000 && unit < 4) {
-        n_bytes /= 1024;
-        unit++;
-    }
-    fb_html_number(out, n_bytes, unit == 0 || n_bytes >= 99.95 ? 0 : 1, 0);
-    fb_text_printf(out, " %s", units[unit]);
+    if (isfinite(value))
+        fb_say_signed(out, value, digits);
+    else
+        fb_text_puts(out, DASH);
 }
 
 /* Opens a cell that carries `value` with all its digits, or nothing. */
@@ -153,39 +142,58 @@ static void open_cell(fb_text *out, double value)
     fb_text_puts(out, "\">");
 }
 
-void fb_html_p_cell(fb_text *out, double p)
+static void close_cell(fb_text *out)
 {
-    open_cell(out, p);
-    fb_html_p(out, p);
     fb_text_puts(out, "</td>");
 }
 
-void fb_html_size_cell(fb_text *out, double n_bytes)
-{
-    open_cell(out, n_bytes);
-    fb_html_size(out, n_bytes);
-    fb_text_puts(out, "</td>");
-}
-
-void fb_html_cell(fb_text *out, double value, int digits, unsigned flags)
+void fb_html_cell(fb_text *out, double value, int digits)
 {
     open_cell(out, value);
-    fb_html_number(out, value, digits, flags);
-    fb_text_puts(out, "</td>");
+    fb_html_number(out, value, digits);
+    close_cell(out);
 }
 
-void fb_html_interval_cell(fb_text *out, double low, double high, int digits,
-                           unsigned flags)
+void fb_html_signed_cell(fb_text *out, double value, int digits)
 {
-    fb_text_puts(out, "<td data-v=\"");
-    if (isfinite(low) && isfinite(high)) {
-        fb_text_add_real(out, low);
-        fb_text_puts(out, " to ");
-        fb_text_add_real(out, high);
+    open_cell(out, value);
+    fb_html_signed(out, value, digits);
+    close_cell(out);
+}
+
+void fb_html_interval_cell(fb_text *out, fb_interval interval, int digits,
+                           bool is_signed)
+{
+    if (!isfinite(interval.low) || !isfinite(interval.high)) {
+        fb_text_puts(out, "<td></td>");
+        return;
     }
+    fb_text_puts(out, "<td data-v=\"");
+    fb_text_add_real(out, interval.low);
+    fb_text_puts(out, " to ");
+    fb_text_add_real(out, interval.high);
     fb_text_puts(out, "\">");
-    fb_html_interval(out, low, high, digits, flags);
-    fb_text_puts(out, "</td>");
+    fb_say_interval(out, interval, digits, is_signed);
+    close_cell(out);
+}
+
+void fb_html_p_cell(fb_text *out, double p)
+{
+    fb_text words = {0};
+
+    fb_say_p(&words, p);
+    open_cell(out, p);
+    fb_html_text(out, fb_text_string(&words));
+    close_cell(out);
+    out->failed |= words.failed;
+    fb_text_clear(&words);
+}
+
+void fb_html_bytes_cell(fb_text *out, double n_bytes)
+{
+    open_cell(out, n_bytes);
+    if (isfinite(n_bytes)) fb_say_bytes(out, n_bytes);
+    close_cell(out);
 }
 
 /* In JSON '<' stands in strings alone, where it may be written as a number. */

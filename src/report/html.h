@@ -1,7 +1,6 @@
 /* html.h - text on its way into the page: escaped unless it is ours.
  *
- * What is not UTF-8, and control characters, become U+FFFD. A number that is not finite
- * becomes a dash.
+ * What is not UTF-8, and control characters, become U+FFFD.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,6 +8,7 @@
 #define FB_REPORT_HTML_H
 
 #include "base/text.h"
+#include "stats/stats.h"
 
 /* Like printf, with %s (escaped), %d and %% alone. The format is markup. */
 void fb_html(fb_text *out, const char *format, ...)
@@ -18,23 +18,20 @@ void fb_html_bytes(fb_text *out, const char *bytes, size_t n); /* escaped */
 /* The same with a permitted line break after every '_', '/', ',' and '('. */
 void fb_html_breakable(fb_text *out, const char *string);
 
-enum { FB_NUMBER_SIGNED = 1 }; /* a plus sign before what is above zero */
-/* "−1.68", with a true minus sign and no negative zero. */
-void fb_html_number(fb_text *out, double value, int digits, unsigned flags);
-/* "−1.96 to −1.37". */
-void fb_html_interval(fb_text *out, double low, double high, int digits,
-                      unsigned flags);
-/* "<0.001", then three decimals below 0.1, two above. */
-void fb_html_p(fb_text *out, double p);
-/* "4.4 MiB", to three digits. */
-void fb_html_size(fb_text *out, double n_bytes);
+/* The same as sentences: no line breaks between a number and what belongs to it. */
+void fb_html_prose(fb_text *out, const char *bytes, size_t n);
 
-/* A table cell that shows `value` rounded and carries it whole, for those who copy. */
-void fb_html_cell(fb_text *out, double value, int digits, unsigned flags);
+/* Numbers as the analysis writes them, an en dash for what is not finite. */
+void fb_html_number(fb_text *out, double value, int digits);
+void fb_html_signed(fb_text *out, double value, int digits); /* "+1.2" */
+
+/* Table cells that show a value rounded and carry it whole, for those who copy. */
+void fb_html_cell(fb_text *out, double value, int digits);
+void fb_html_signed_cell(fb_text *out, double value, int digits);
+void fb_html_interval_cell(fb_text *out, fb_interval interval, int digits,
+                           bool is_signed);
 void fb_html_p_cell(fb_text *out, double p);
-void fb_html_size_cell(fb_text *out, double n_bytes);
-void fb_html_interval_cell(fb_text *out, double low, double high, int digits,
-                           unsigned flags);
+void fb_html_bytes_cell(fb_text *out, double n_bytes);
 
 /* JSON as it may stand inside <script>: no '<' in it. */
 void fb_html_json(fb_text *out, const char *json, size_t n);

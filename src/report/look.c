@@ -45,11 +45,23 @@ fb_look fb_rule_look(const fb_results *results, int rule)
     return (fb_look){color, shapes[place % 4], dashes[(place + place / 4) % 4]};
 }
 
-void fb_html_rule(const fb_page *page, int rule)
+static void open_color(const fb_page *page, int rule)
 {
     fb_html(page->out, "<span style=\"color:var(--%s)\">",
             fb_rule_look(page->results, rule).color);
+}
+
+void fb_html_rule(const fb_page *page, int rule)
+{
+    open_color(page, rule);
     fb_html_breakable(page->out, page->results->rules[rule].label);
+    fb_text_puts(page->out, "</span>");
+}
+
+void fb_html_rule_word(const fb_page *page, int rule)
+{
+    open_color(page, rule);
+    fb_html_text(page->out, page->results->rules[rule].label);
     fb_text_puts(page->out, "</span>");
 }
 
@@ -80,35 +92,25 @@ void fb_html_swatch(const fb_page *page, int rule)
 
 void fb_html_budget(fb_text *out, const fb_store_budget *budget)
 {
-    const char *asked = budget->asked == NULL ? "" : budget->asked;
-    const size_t n = strspn(asked, "0123456789.");
+    fb_text words = {0};
 
-    fb_html_bytes(out, asked, n);
-    if (n == 0 || asked[n] == '\0') {
-        fb_html_text(out, asked + n);
-        return;
-    }
-    fb_text_puts(out, "\xC2\xA0");
-    fb_html_text(out, asked + n + (asked[n] == ' '));
+    fb_say_budget(&words, budget);
+    fb_html_prose(out, fb_text_string(&words), words.n);
+    out->failed |= words.failed;
+    fb_text_clear(&words);
+}
+
+void fb_html_confidence(const fb_page *page)
+{
+    fb_html_number(page->out, 100 * page->analysis->confidence, 0);
+    fb_text_puts(page->out, "\xC2\xA0%");
 }
 
 const char *fb_metric_words(const char *metric)
 {
-    static const char *const words[][2] = {
-        {"kl", "KL to the full cache"},
-        {"nll", "NLL of the answer"},
-        {"em", "exact match"},
-        {"em_tf", "exact match, teacher-forced"},
-        {"top1", "same token on top"},
-        {"f1", "F1"},
-        {"recall", "recall of the parts"},
-        {"rouge_l", "ROUGE-L"},
-    };
-
-    if (metric == NULL) return "score";
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(metric, words[i][0]) == 0) return words[i][1];
-    return metric;
+    if (strcmp(metric, "kl") == 0) return "KL to the full cache";
+    if (strcmp(metric, "nll") == 0) return "NLL of the expected text";
+    return fb_say_metric(metric);
 }
 
 const char *fb_verdict_words(fb_verdict verdict)

@@ -7,26 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-const fb_table *fb_page_table(const fb_page *page, int task, int budget)
-{
-    const fb_analysis *analysis = page->analysis;
-
-    for (int t = 0; t < analysis->n_tables; t++) {
-        const fb_table *table = &analysis->tables[t];
-
-        if (table->task == task && table->budget == budget && table->n_rows > 0)
-            return table;
-    }
-    return NULL;
-}
-
-const fb_row *fb_table_row(const fb_table *table, int rule)
-{
-    for (int i = 0; i < table->n_rows; i++)
-        if (table->rows[i].rule == rule) return &table->rows[i];
-    return NULL;
-}
-
 const fb_row *fb_table_baseline(const fb_table *table)
 {
     const int i = table->baseline;
@@ -85,7 +65,7 @@ static const fb_row *next_common(const fb_page *page, const fb_table *table,
     while (*i < table->n_rows) {
         const fb_row *row = &table->rows[(*i)++];
 
-        if (fb_page_is_compared(page, row->rule) && fb_table_row(other, row->rule))
+        if (fb_page_is_compared(page, row->rule) && fb_analysis_row(other, row->rule))
             return row;
     }
     return NULL;
@@ -112,7 +92,7 @@ bool fb_page_order_differs(const fb_page *page)
         const fb_table *first = NULL;
 
         for (int t = 0; t < results->n_tasks; t++) {
-            const fb_table *table = fb_page_table(page, t, b);
+            const fb_table *table = fb_analysis_table(page->analysis, t, b);
 
             if (table == NULL) continue;
             if (first != NULL && orders_differ(page, first, table)) return true;
@@ -120,19 +100,4 @@ bool fb_page_order_differs(const fb_page *page)
         }
     }
     return false;
-}
-
-/* Digits are chosen per task, not per number: three below 1, two below 10, else one. */
-int fb_page_digits(const fb_page *page, int task)
-{
-    double largest = 0;
-
-    for (int b = 0; b < page->results->n_budgets; b++) {
-        const fb_table *table = fb_page_table(page, task, b);
-
-        for (int i = 0; table != NULL && i < table->n_rows; i++)
-            if (isfinite(table->rows[i].mean))
-                largest = fmax(largest, fabs(table->rows[i].mean));
-    }
-    return largest < 1 ? 3 : largest < 10 ? 2 : 1;
 }

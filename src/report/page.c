@@ -14,7 +14,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 
-#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 FB_EMBED(page_html, "src/report/page.html");
@@ -95,31 +95,13 @@ void fb_page_budget(const fb_page *page)
 
 /* --- one experiment */
 
-/* The budget that leaves least, by the share that its tables show. */
-static int tightest_budget(const fb_page *page)
-{
-    double smallest = HUGE_VAL;
-    int found = page->results->n_budgets > 0 ? 0 : -1;
-
-    for (int i = 0; i < page->analysis->n_tables; i++) {
-        const fb_table *table = &page->analysis->tables[i];
-        const double share =
-            table->n_rows > 0 ? fb_table_share(page, table) : (double)NAN;
-
-        if (!(share < smallest)) continue;
-        smallest = share;
-        found = table->budget;
-    }
-    return found;
-}
-
 static void order_rules(fb_page *page)
 {
     const int n_rules = page->results->n_rules;
     int n = 0;
 
     for (int t = 0; t < page->results->n_tasks && n == 0; t++) {
-        const fb_table *table = fb_page_table(page, t, page->budget);
+        const fb_table *table = fb_analysis_table(page->analysis, t, page->budget);
 
         for (int i = 0; table != NULL && i < table->n_rows; i++)
             page->order[n++] = table->rows[i].rule;
@@ -148,19 +130,38 @@ static bool page_init(fb_page *page, const struct job *job, int i)
         job->out->failed = true;
         return false;
     }
-    page->budget = tightest_budget(page);
+    page->budget = fb_analysis_smallest_budget(page->analysis);
+    if (page->budget < 0 && results->n_budgets > 0) page->budget = 0;
     order_rules(page);
     return true;
+}
+
+/* "2026-11-29T17:14:04Z" is "29 November 2026"; what is no such date stays. */
+static void date_words(char out[64], const char *created)
+{
+    static const char *const months[] = {
+        "January", "February", "March",     "April",   "May",      "June",
+        "July",    "August",   "September", "October", "November", "December"};
+    int year, month, day;
+
+    if (sscanf(created, "%4d-%2d-%2d", &year, &month, &day) == 3 && month >= 1 &&
+        month <= 12)
+        (void)snprintf(out, 64, "%d %s %d", day, months[month - 1], year);
+    else
+        (void)snprintf(out, 64, "%s", created);
 }
 
 static void masthead(const fb_page *page)
 {
     const fb_results *results = page->results;
+    char date[64];
+
+    date_words(date, results->created);
 
     fb_html(page->out,
             "<div class=\"top wrap\"><span><b>FlexBudget</b> report \xC2\xB7 %s</span>"
             "<span>%s \xC2\xB7 <a href=\"#e%d-all\">all numbers</a></span></div>\n",
-            results->name, results->created, page->number);
+            results->name, date, page->number);
 }
 
 static void experiment(const struct job *job, int i)

@@ -8,6 +8,7 @@
 #ifndef FB_REPORT_PAGE_H
 #define FB_REPORT_PAGE_H
 
+#include "report/analysis_parts.h"
 #include "report/html.h"
 #include "report/report.h"
 
@@ -24,11 +25,14 @@ typedef struct fb_page {
 } fb_page;
 
 /* --- the parts, in order */
-void fb_page_answer(fb_page *page);      /* the sentence, badges, figures, order */
-void fb_page_quality(fb_page *page);     /* quality against budget */
-void fb_page_differences(fb_page *page); /* which differences are real */
-void fb_page_tasks(fb_page *page);       /* distance to the full cache, by task */
+void fb_page_answer(fb_page *page);        /* the sentence, badges, order */
+void fb_page_figures(const fb_page *page); /* the numbers inside the answer */
+void fb_page_quality(fb_page *page);       /* quality against budget */
+void fb_page_differences(fb_page *page);   /* which differences are real */
+void fb_page_tasks(fb_page *page);         /* distance to the full cache, by task */
 void fb_page_samples(fb_page *page);
+/* The table row below that of a sample; it opens in place. */
+void fb_page_answers(const fb_page *page, int sample, int n_columns);
 void fb_page_everything(fb_page *page); /* rules, bytes, settings, machine, signature */
 void fb_page_data(const fb_page *page); /* JSON for the charts */
 
@@ -47,9 +51,7 @@ void fb_page_chart(const fb_page *page, const char *chart, int task);
 void fb_page_budget(const fb_page *page);
 
 /* --- questions about the analysis */
-const fb_table *fb_page_table(const fb_page *page, int task, int budget); /* or NULL */
-const fb_row *fb_table_row(const fb_table *table, int rule);              /* or NULL */
-const fb_row *fb_table_baseline(const fb_table *table);                   /* or NULL */
+const fb_row *fb_table_baseline(const fb_table *table); /* or NULL */
 /* The first row, best first, of a rule that can be deployed and is not a reference. */
 const fb_row *fb_page_best(const fb_page *page, const fb_table *table);
 bool fb_page_is_full(const fb_page *page, int rule);
@@ -57,8 +59,13 @@ bool fb_page_is_compared(const fb_page *page, int rule); /* neither full nor ora
 /* Mean share of the full cache that the budget of a table is, in percent, NAN if
  * unknown. */
 double fb_table_share(const fb_page *page, const fb_table *table);
-bool fb_page_order_differs(const fb_page *page);   /* of the compared rules, by task */
-int fb_page_digits(const fb_page *page, int task); /* after the point, all budgets */
+bool fb_page_order_differs(const fb_page *page); /* of the compared rules, by task */
+
+/* The task's measure of a sample, averaged over seeds; NAN if there is none. */
+double fb_sample_score(const fb_page *page, int sample, int rule, int budget);
+/* Every token of the expected answer came out, under every seed. */
+bool fb_sample_is_right(const fb_page *page, int sample, int rule, int budget);
+int fb_page_digits(const fb_page *page, int task, int budget); /* after the point */
 
 /* --- looks */
 typedef struct fb_look {
@@ -68,9 +75,11 @@ typedef struct fb_look {
 } fb_look;
 
 fb_look fb_rule_look(const fb_results *results, int rule);
-void fb_html_rule(const fb_page *page, int rule);   /* its label in its colour */
-void fb_html_swatch(const fb_page *page, int rule); /* its mark, as in the charts */
+void fb_html_rule(const fb_page *page, int rule);      /* its label in its colour */
+void fb_html_rule_word(const fb_page *page, int rule); /* the same, inside a sentence */
+void fb_html_swatch(const fb_page *page, int rule);    /* its mark, as in the charts */
 void fb_html_budget(fb_text *out, const fb_store_budget *budget); /* "20 %" */
+void fb_html_confidence(const fb_page *page);                     /* "95 %" */
 /* "KL to the full cache" for "kl"; a name that is not known as it is. */
 const char *fb_metric_words(const char *metric);
 const char *fb_verdict_words(fb_verdict verdict);

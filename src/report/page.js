@@ -33,8 +33,10 @@
   document.body.append(tip);
 
   function showTip(handler, event, item, value) {
-    tip.style.display = value === null || value === undefined ? "none" : "block";
-    tip.textContent = value ?? "";
+    const shows = event && value !== null && value !== undefined;
+    tip.style.display = shows ? "block" : "none";
+    if (!shows) return; // the mark was left, or its chart is gone
+    tip.textContent = value;
     tip.style.left = `${Math.max(4, Math.min(innerWidth - tip.offsetWidth - 8, event.clientX + 12))}px`;
     tip.style.top = `${event.clientY + 14}px`;
   }
@@ -83,16 +85,17 @@
 
     // Rows of the rules that can be deployed, best first.
     compared(table) {
-      return table.rows.filter((row) => this.rules[row.rule].compared && this.shown(row));
+      return table.rows.filter((row) => row.ranked && this.rules[row.rule].compared && this.shown(row));
     }
 
     about(task, budget, row) {
       const { label, expression } = this.rules[row.rule];
-      const { digits, words, unit, name } = this.tasks[task];
+      const { words, unit, name } = this.tasks[task];
+      const { digits } = this.table(task, budget);
       const lines = [label, expression === label ? null : expression];
       lines.push(`${name}, ${budgetText(this.budgets[budget])} kept, ${row.n} documents`);
       lines.push(`${words} ${fixed(row.mean, digits)} ${unit ?? ""}`);
-      if (row.low !== null) lines.push(`95 % interval ${interval(row.low, row.high, (x) => fixed(x, digits))}`);
+      if (row.low !== null) lines.push(`${fixed(100 * this.confidence, 0)} % interval ${interval(row.low, row.high, (x) => fixed(x, digits))}`);
       return lines.filter((line) => line !== null).join("\n");
     }
   }
@@ -110,7 +113,7 @@
   }
 
   function quality(host, x, task) {
-    const { lower, digits, name, words, metric } = x.tasks[task];
+    const { lower, name, words, metric } = x.tasks[task];
     const tables = x.tables
       .filter((t) => t.task === task && t.share !== null)
       .sort((a, b) => b.share - a.share);
@@ -150,7 +153,7 @@
     const starts = full === null ? [] : [...firsts.values()].flatMap((p) => [{ ...p, share: 100, y: full }, p]);
 
     const side = Math.min(widest(labels.map((l) => l.text), 12) + 24, host.clientWidth * 0.45);
-    const width = Math.max(80, host.clientWidth - side - 10 - widest([fixed(low, digits), fixed(high, digits)], 12));
+    const width = Math.max(80, host.clientWidth - side - 10 - widest([fixed(low, 2), fixed(high, 2)], 12));
     return draw(host, {
       chart: "quality",
       title: `${name}: ${words} against the share of the cache kept`,
@@ -169,7 +172,8 @@
     const table = x.table(task, budget);
     const base = table?.rows[table.baseline];
     if (!base) return empty(host);
-    const { digits, lower, unit, name, margin } = x.tasks[task];
+    const { lower, unit, name } = x.tasks[task];
+    const { digits, margin } = table;
     const order = x.tables.filter((t) => t.budget === budget).flatMap((t) => t.rows.map((row) => row.rule));
     const compared = x.compared(table).filter((row) => row !== base && row.difference !== null);
     compared.sort((a, b) => order.indexOf(a.rule) - order.indexOf(b.rule));
@@ -178,7 +182,7 @@
       const range = interval(row.difference_low, row.difference_high, (y) => signed(y, digits));
       return {
         rule: rule.label, place: i + 1, difference: row.difference, low: row.difference_low, high: row.difference_high,
-        real: row.p !== null && row.p < 0.05, color: color(rule),
+        real: row.real, color: color(rule),
         value: signed(row.difference, digits), p: row.p === null ? "" : pText(row.p), group: row.group,
         about: `${rule.label} − ${x.rules[base.rule].label}\n${signed(row.difference, digits)} ${unit ?? ""} (${range})` +
           (row.p === null ? "\nnot tested" : `\np ${row.p < 0.001 ? "" : "= "}${pText(row.p)} (Holm)`),
@@ -195,13 +199,13 @@
     const label = Math.min(widest(rows.map((row) => row.rule), 13) + 14, host.clientWidth * 0.4);
     const first = 12;
     const second = first + Math.max(42, widest(rows.filter((r) => r.p).map((row) => row.value), 12)) + 10;
-    const third = second + 50;
+    const third = second + 54;
     const right = third + Math.max(28, widest(rows.map((row) => row.group), 12)) + 4;
     const [worse, better] = lower ? ["worse →", "← better"] : ["← worse", "better →"];
     const nat = unit ? `, ${unit}` : "";
     return draw(host, {
       chart: "forest",
-      title: `${name}: differences from ${x.rules[base.rule].label} with 95 % intervals`,
+      title: `${name}: differences from ${x.rules[base.rule].label} with intervals`,
       width: Math.max(60, host.clientWidth - label - right),
       height: rows.length * 30 + 6,
       params: {
@@ -224,7 +228,7 @@
     const rows = tasks.flatMap((task, i) =>
       x.compared(x.table(task, budget)).map((row, place) => {
         const rule = x.rules[row.rule];
-        const value = fixed(row.mean, x.tasks[task].digits);
+        const value = fixed(row.mean, x.table(task, budget).digits);
         return {
           rule: rule.label, task: i, place: place + 1, value, left: `${rule.label}\u2002${value}`, right: `${value}\u2002${rule.label}`,
           group: row.group, color: color(rule), shape: rule.shape, dash: rule.dash.split(" ").map(Number),
@@ -261,18 +265,24 @@
       await charts[host.dataset.chart](host, x, Number(host.dataset.task), x.budget);
   }
 
-  // One redraw at a time; what was asked for meanwhile is done once, at the end.
+  // One redraw at a time; what is asked for meanwhile is done once, afterwards. The page
+  // says when it is at rest, for those who take its picture.
   let drawing = Promise.resolve();
   const waiting = new Set();
   function update(x) {
     for (const part of $$("[data-budget]", x.root)) part.hidden = Number(part.dataset.budget) !== x.budget;
-    if (waiting.has(x)) return drawing;
+    if (waiting.has(x)) return;
     waiting.add(x);
-    drawing = drawing.then(() => {
-      waiting.delete(x);
-      return redraw(x);
-    });
-    return drawing;
+    document.documentElement.dataset.ready = "0";
+    drawing = drawing
+      .then(() => {
+        waiting.delete(x);
+        return redraw(x);
+      })
+      .catch(console.error)
+      .then(() => {
+        if (!waiting.size) document.documentElement.dataset.ready = "1";
+      });
   }
 
   for (const part of $$("details.numbers")) part.open = false; // the charts show them
@@ -366,7 +376,5 @@
     timer = setTimeout(() => experiments.forEach(update), 150);
   });
 
-  Promise.all(experiments.map(update)).then(() => {
-    document.documentElement.dataset.ready = "1";
-  });
+  experiments.forEach(update);
 })();

@@ -32,7 +32,7 @@ static bool has_side(const fb_page *page, int task, const struct side *side)
 
     if (metric != NULL && strcmp(metric, side->metric) == 0) return false;
     for (int b = 0; b < page->results->n_budgets; b++) {
-        const fb_table *table = fb_page_table(page, task, b);
+        const fb_table *table = fb_analysis_table(page->analysis, task, b);
 
         for (int i = 0; table != NULL && i < table->n_rows; i++)
             if (isfinite(side_of(&table->rows[i], side))) return true;
@@ -66,8 +66,8 @@ static void panels(const fb_page *page)
         const fb_result_task *task = &results->tasks[t];
 
         fb_html(page->out, "<div><h3>%s</h3><small>%s%s%s</small>", task->name,
-                fb_metric_words(task->metric),
-                task->unit == NULL || *task->unit == '\0' ? "" : ", ", task->unit);
+                fb_metric_words(task->metric), *task->unit == '\0' ? "" : ", ",
+                task->unit);
         fb_page_chart(page, "quality", t);
         fb_text_puts(page->out, "</div>\n");
     }
@@ -78,8 +78,8 @@ static void head(const fb_page *page, int task)
 {
     fb_html(page->out,
             "<thead><tr><th scope=\"col\">rule</th><th scope=\"col\">kept</th>"
-            "<th scope=\"col\">%s</th><th scope=\"col\">95 %% interval</th>",
-            page->results->tasks[task].metric);
+            "<th scope=\"col\">%s</th><th scope=\"col\">interval</th>",
+            fb_say_metric(page->results->tasks[task].metric));
     for (int i = 0; i < N_SIDES; i++)
         if (has_side(page, task, &sides[i]))
             fb_html(page->out, "<th scope=\"col\">%s</th>", sides[i].heading);
@@ -90,7 +90,7 @@ static void head(const fb_page *page, int task)
 
 static void row_of(const fb_page *page, const fb_table *table, const fb_row *row)
 {
-    const int digits = fb_page_digits(page, table->task);
+    const int digits = table->digits;
 
     fb_html(page->out, "<tr%s><th scope=\"row\">",
             fb_page_is_compared(page, row->rule) ? "" : " class=\"base\"");
@@ -98,12 +98,11 @@ static void row_of(const fb_page *page, const fb_table *table, const fb_row *row
     fb_text_puts(page->out, "</th><td>");
     fb_html_budget(page->out, &page->results->budgets[table->budget]);
     fb_text_puts(page->out, "</td>");
-    fb_html_cell(page->out, row->mean, digits, 0);
-    fb_html_interval_cell(page->out, row->mean_interval.low, row->mean_interval.high,
-                          digits, 0);
+    fb_html_cell(page->out, row->mean, digits);
+    fb_html_interval_cell(page->out, row->mean_interval, digits, false);
     for (int i = 0; i < N_SIDES; i++)
         if (has_side(page, table->task, &sides[i]))
-            fb_html_cell(page->out, side_of(row, &sides[i]), sides[i].digits, 0);
+            fb_html_cell(page->out, side_of(row, &sides[i]), sides[i].digits);
     fb_html(page->out, "<td>%s</td><td>%d</td></tr>\n", row->letters, row->n);
 }
 
@@ -113,14 +112,14 @@ static void numbers(const fb_page *page, int task)
     int left_out = 0;
 
     fb_page_table_open(page, "means", task);
-    fb_html(page->out,
-            "<caption>%s: means over documents with 95 %% intervals; %s%s%s, "
-            "%s is better</caption>\n",
-            t->name, fb_metric_words(t->metric), t->unit == NULL ? "" : ", ", t->unit,
+    fb_html(page->out, "<caption>%s: means over documents with ", t->name);
+    fb_html_confidence(page);
+    fb_html(page->out, " intervals; %s%s%s, %s is better</caption>\n",
+            fb_metric_words(t->metric), *t->unit == '\0' ? "" : ", ", t->unit,
             t->lower_is_better ? "lower" : "higher");
     head(page, task);
     for (int b = 0; b < page->results->n_budgets; b++) {
-        const fb_table *table = fb_page_table(page, task, b);
+        const fb_table *table = fb_analysis_table(page->analysis, task, b);
 
         if (table == NULL) continue;
         left_out += table->n_left_out;
@@ -149,9 +148,10 @@ void fb_page_quality(fb_page *page)
     fb_text_puts(page->out,
                  "<p class=\"cap chart-part\">Up is better in every panel; the scales "
                  "differ. Thick: measured. Thin: to the full cache, where nothing is "
-                 "evicted and all rules agree by definition. Bands: 95 % percentile "
-                 "bootstrap over documents; point at a mark to bring its band "
-                 "forward.</p>\n");
+                 "evicted and all rules agree by definition. Bands: ");
+    fb_html_confidence(page);
+    fb_text_puts(page->out, " percentile bootstrap over documents; point at a mark to "
+                            "bring its band forward.</p>\n");
     fb_page_numbers_open(page);
     for (int t = 0; t < page->results->n_tasks; t++)
         numbers(page, t);

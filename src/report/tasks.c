@@ -29,20 +29,23 @@ static double share_of(const fb_page *page, const fb_table *table, const fb_row 
     return 100 * (base->mean - row->mean) / (base->mean - full->mean);
 }
 
+/* Some rule beside the two ends of the scale has a share. */
 static bool has_shares(const fb_page *page)
 {
     for (int t = 0; t < page->analysis->n_tables; t++) {
         const fb_table *table = &page->analysis->tables[t];
-        const fb_row *base = fb_table_baseline(table);
 
-        if (base != NULL && isfinite(share_of(page, table, base))) return true;
+        for (int i = 0; i < table->n_rows; i++)
+            if (i != table->baseline && !fb_page_is_full(page, table->rows[i].rule) &&
+                isfinite(share_of(page, table, &table->rows[i])))
+                return true;
     }
     return false;
 }
 
 static void cell(const fb_page *page, const fb_table *table, int rule)
 {
-    const fb_row *row = table == NULL ? NULL : fb_table_row(table, rule);
+    const fb_row *row = table == NULL ? NULL : fb_analysis_row(table, rule);
     const double share = row == NULL ? (double)NAN : share_of(page, table, row);
 
     if (!isfinite(share)) {
@@ -56,7 +59,7 @@ static void cell(const fb_page *page, const fb_table *table, int rule)
                        "\"%s><span style=\"background-color:rgb(var(--%s)/%.2f)\">",
                        row->verdict == FB_VERDICT_open ? " class=\"ns\"" : "",
                        share < 0 ? "bad" : "good", 0.72 * fmin(fabs(share), 100) / 100);
-        fb_html_number(page->out, share, 0, FB_NUMBER_SIGNED);
+        fb_html_signed(page->out, share, 0);
         fb_text_puts(page->out, "</span></td>");
     }
 }
@@ -101,7 +104,7 @@ static void body(const fb_page *page)
         for (int t = 0; t < results->n_tasks; t++) {
             if (t > 0) fb_text_puts(page->out, "<td class=\"gap\"></td>");
             for (int b = 0; b < results->n_budgets; b++)
-                cell(page, fb_page_table(page, t, b), r);
+                cell(page, fb_analysis_table(page->analysis, t, b), r);
         }
         fb_text_puts(page->out, "</tr>\n");
     }

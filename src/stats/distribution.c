@@ -123,7 +123,7 @@ double fb_t_quantile(double p, double df)
  * by Simpson's rule where W lives: mean near 1, s.d. near 1 / sqrt(2 df). */
 static double power_at(const struct curve *curve, double shift)
 {
-    enum { STEPS = 2000 };
+    enum { STEPS = 500 };
     const double df = curve->a, critical = curve->b;
     const double spread = 14 / sqrt(2 * df);
     const double low = fmax(0, 1 - spread), step = (1 + spread - low) / STEPS;

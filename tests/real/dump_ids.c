@@ -1,7 +1,7 @@
-/* dump_ids.c - prints the ids that a file's tokenizer gives to texts, for
- * run_tokenizers.py.
+/* dump_ids.c - what run_tokenizers.py asks of the program.
  *
- * usage: dump_ids MODEL < texts > ids
+ *     dump_ids MODEL               ids that the file's tokenizer gives to texts
+ *     dump_ids --template MODEL    the text around a user's turn, which is a zero byte
  *
  * Input: records of a length (4 bytes, little-endian) and that many bytes. Output, per
  * record, two lines: ids with special tokens recognised, and without. Before the first
@@ -10,7 +10,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "model/gguf.h"
-#include "model/tokenizer.h"
+#include "model/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 
 enum { MOST_BYTES = 1 << 20 };
 
-static void die(const char *sentence)
+_Noreturn static void die(const char *sentence)
 {
     (void)fprintf(stderr, "dump_ids: %s\n", sentence);
     exit(1);
@@ -42,9 +42,8 @@ static bool has_unassigned(const char *bytes, size_t n)
     return pcre2_match(code, (PCRE2_SPTR)bytes, n, 0, 0, found, NULL) > 0;
 }
 
-static void print_ids(const fb_tokenizer *t, const char *bytes, size_t n, bool special)
+static void print(const fb_tokenizer *t, fb_piece piece)
 {
-    const fb_piece piece = {bytes, n, special};
     fb_ids ids = {0};
 
     if (fb_tokenizer_encode(t, &piece, 1, &ids) != FB_OK) die(fb_error_message());
@@ -54,15 +53,15 @@ static void print_ids(const fb_tokenizer *t, const char *bytes, size_t n, bool s
     fb_ids_clear(&ids);
 }
 
-int main(int argc, char **argv)
+/* From stdin to stdout until the input ends. */
+static int dump_ids(const char *model)
 {
     static char bytes[MOST_BYTES];
     unsigned char length[4];
     fb_gguf *gguf = NULL;
     fb_tokenizer *t = NULL;
 
-    if (argc != 2) die("usage: dump_ids MODEL < texts > ids");
-    if (fb_gguf_open(&gguf, argv[1]) != FB_OK) die(fb_error_message());
+    if (fb_gguf_open(&gguf, model) != FB_OK) die(fb_error_message());
     if (fb_tokenizer_new(&t, gguf) != FB_OK) die(fb_error_message());
     fb_gguf_close(gguf);
     while (fread(length, 1, 4, stdin) == 4) {
@@ -70,9 +69,28 @@ int main(int argc, char **argv)
 
         if (n > MOST_BYTES || fread(bytes, 1, n, stdin) != n) die("a broken record");
         (void)printf("%s", has_unassigned(bytes, n) ? "u " : "");
-        print_ids(t, bytes, n, true);
-        print_ids(t, bytes, n, false);
+        print(t, (fb_piece){bytes, n, true});
+        print(t, (fb_piece){bytes, n, false});
     }
     fb_tokenizer_free(t);
     return 0;
+}
+
+static int dump_template(const char *path)
+{
+    fb_model *model = NULL;
+    const fb_template *chat;
+
+    if (fb_model_open(&model, NULL, path) != FB_OK) die(fb_error_message());
+    chat = fb_model_template(model);
+    (void)printf("%s%c%s", chat->before, 0, chat->after);
+    fb_model_close(model);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2) return dump_ids(argv[1]);
+    if (argc == 3 && strcmp(argv[1], "--template") == 0) return dump_template(argv[2]);
+    die("usage: dump_ids [--template] MODEL");
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """run_tokenizers.py - our ids against Hugging Face `tokenizers` on random texts.
 
-usage: run_tokenizers.py [MODEL.gguf DUMP_IDS] [--build build] [--strings 10000] [--seed 1]
+usage: FLEXBUDGET_TEST_MODEL=MODEL.gguf FLEXBUDGET_BUILD=build/release run_tokenizers.py
 
 The vocabulary and merges are the file's own. For every pre-tokenizer that the program
 knows, a copy of the file's tokenizer is written under that name, and a Hugging Face
@@ -12,9 +12,11 @@ kinds of text may differ, and those that do are counted:
   - (qwen2) where the package's NFC, of an older Unicode, orders marks otherwise than
     Python's, which is ours.
 
-The packages go into a virtual environment under the build folder.
+And what the program writes around a user's turn must be what Jinja makes of the file's
+own chat template. The packages go into a virtual environment under build/.
+
+SPDX-License-Identifier: MIT
 """
-import argparse
 import os
 import random
 import struct
@@ -23,16 +25,17 @@ import sys
 import unicodedata
 import venv
 
-PACKAGES = ["tokenizers>=0.22,<0.24", "gguf==0.19.0"]
+PACKAGES = ["tokenizers>=0.22,<0.24", "gguf==0.19.0", "jinja2>=3,<4"]
+SEED, STRINGS = 1, 10000
 DIGITS3, DIGITS1 = r"\p{N}{1,3}", r"\p{N}"
 MODERN = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|%s"
           r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 NAMES = ["smollm", "gpt-2", "llama-bpe", "qwen2"]
 
 
-def enter_environment(build):
+def enter_environment(folder):
     """Starts this script again with the interpreter that has the packages."""
-    home = os.path.join(build, "venv-tokenizers")
+    home = os.path.join(folder, "venv-tokenizers")
     python = os.path.join(home, "bin", "python")
     if os.path.abspath(sys.prefix) == os.path.abspath(home):
         return
@@ -134,6 +137,8 @@ def random_text(rng):
 
 
 def ours(dump, gguf, texts):
+    """Per text: holds a code point that PCRE2 does not know; ids with special tokens
+    recognised; ids without."""
     data = b"".join(struct.pack("<I", len(b)) + b for b in (s.encode() for s in texts))
     run = subprocess.run([dump, gguf], input=data, stdout=subprocess.PIPE, check=True)
     lines = run.stdout.decode().split("\n")
@@ -151,12 +156,12 @@ def is_excused(name, text, is_new):
                       != unicodedata.normalize("NFC", text))
 
 
-def compare(name, args, vocabulary, texts):
-    gguf = os.path.join(args.build, f"tokenizer-{name}.gguf")
+def compare(name, dump, vocabulary, texts):
+    gguf = os.path.join(os.path.dirname(dump), f"tokenizer-{name}.gguf")
     write_gguf(gguf, name, vocabulary)
     theirs = hugging_face(name, vocabulary)
     wrong = excused = excused_different = 0
-    for text, (is_new, special, plain) in zip(texts, ours(args.dump, gguf, texts)):
+    for text, (is_new, special, plain) in zip(texts, ours(dump, gguf, texts)):
         may_differ = is_excused(name, text, is_new)
         theirs.encode_special_tokens = False
         is_equal = theirs.encode(text).ids == special
@@ -175,20 +180,32 @@ def compare(name, args, vocabulary, texts):
     return wrong
 
 
+def template_differs(dump, model):
+    from gguf import GGUFReader
+    from jinja2 import Environment
+
+    text = GGUFReader(model).fields["tokenizer.chat_template"].contents()
+    jinja = Environment(trim_blocks=True, lstrip_blocks=True)
+    rendered = jinja.from_string(text).render(
+        messages=[{"role": "user", "content": "\0"}], add_generation_prompt=True)
+    shown = subprocess.run([dump, "--template", model], stdout=subprocess.PIPE, check=True)
+    is_equal = shown.stdout.decode() == rendered
+    print(f"template: {'equal' if is_equal else 'differs'}")
+    return not is_equal
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    built = os.environ.get("FLEXBUDGET_BUILD", "build/release")
-    parser.add_argument("model", nargs="?", default=os.environ.get("FLEXBUDGET_TEST_MODEL"))
-    parser.add_argument("dump", nargs="?", default=os.path.join(built, "tests/real/dump_ids"))
-    parser.add_argument("--build", default="build")
-    parser.add_argument("--strings", type=int, default=10000)
-    parser.add_argument("--seed", type=int, default=1)
-    args = parser.parse_args()
-    enter_environment(args.build)
-    rng = random.Random(args.seed)
-    vocabulary = read_vocabulary(args.model)
-    texts = [random_text(rng) for _ in range(args.strings)]
-    sys.exit(any([compare(name, args, vocabulary, texts) for name in NAMES]))
+    model = os.environ["FLEXBUDGET_TEST_MODEL"]
+    folder = os.path.abspath(os.environ["FLEXBUDGET_BUILD"])
+    dump = os.path.join(folder, "tests", "real", "dump_ids")
+    enter_environment(os.path.dirname(folder))
+    rng = random.Random(SEED)
+    vocabulary = read_vocabulary(model)
+    texts = [random_text(rng) for _ in range(STRINGS)]
+    wrong = [compare(name, dump, vocabulary, texts) for name in NAMES]
+    wrong.append(template_differs(dump, model))
+    print(f"{wrong.count(0)} passed, {len(wrong) - wrong.count(0)} failed")
+    sys.exit(any(wrong))
 
 
 if __name__ == "__main__":

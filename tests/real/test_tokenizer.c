@@ -11,11 +11,9 @@
  * SPDX-License-Identifier: MIT
  */
 #include "model/gguf.h"
-#include "model/tokenizer.h"
+#include "model/model.h"
 #include "tests/support/reference.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_BYTES = 1 << 16, N_STRINGS = 77, N_PROMPTS = 16 };
@@ -165,7 +163,7 @@ static void example_contexts_have_the_ids_of_the_reference(void **state)
 static void prompts_encode_to_their_ids(void **state)
 {
     static const char *const names[] = {"p32", "p300", "p1500"};
-    json_t *prompts = reference_json(REFERENCE "prompts.json");
+    json_t *prompts = golden_load(REFERENCE "prompts.json");
 
     (void)state;
     for (size_t p = 0; p < sizeof names / sizeof *names; p++) {
@@ -182,12 +180,42 @@ static void prompts_encode_to_their_ids(void **state)
     json_decref(prompts);
 }
 
+/* G01: the template of the file itself, around a question of two parts. */
+static void G01_the_files_template_has_its_bos_once(void **state)
+{
+    fb_model *model = NULL;
+    const fb_template *chat;
+    fb_piece parts[3];
+    fb_ids ids = {0};
+    int n_bos = 0;
+
+    (void)state;
+    assert_int_equal(fb_model_open(&model, NULL, getenv("FLEXBUDGET_TEST_MODEL")),
+                     FB_OK);
+    chat = fb_model_template(model);
+    assert_string_equal(chat->family, "chatml");
+    assert_true(chat->has_bos);
+    parts[0] = (fb_piece){chat->before, strlen(chat->before), true};
+    parts[1] = (fb_piece){"text <|im_start|> text", 22, false};
+    parts[2] = (fb_piece){chat->after, strlen(chat->after), true};
+    assert_int_equal(fb_tokenizer_encode(the, parts, 2, &ids), FB_OK);
+    for (int64_t i = 0; i < ids.n; i++)
+        n_bos += ids.ids[i] == 1;
+    assert_int_equal(ids.ids[0], 1);
+    assert_int_equal(n_bos, 2); /* the system's turn and the user's, none from data */
+    assert_int_equal(fb_tokenizer_bos(the), -1); /* and nobody adds another */
+    assert_true(fb_tokenizer_is_end(the, 2));
+    fb_ids_clear(&ids);
+    fb_model_close(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_strings_have_the_ids_of_the_reference),
         cmocka_unit_test(example_contexts_have_the_ids_of_the_reference),
         cmocka_unit_test(prompts_encode_to_their_ids),
+        cmocka_unit_test(G01_the_files_template_has_its_bos_once),
     };
 
     return cmocka_run_group_tests(tests, open_tokenizer, close_tokenizer);

@@ -145,7 +145,7 @@ static inline void fake_fill_words(fake *f)
             (fb_result_sample){.task = s / f->shape.samples,
                                .key = fake_word(f, "sample", s),
                                .question = fake_word(f, "What is it", s),
-                               .expected = "12345678",
+                               .expected = "open sesame",
                                .context = fake_word(f, "Once upon a time", s),
                                .context_tokens = 500 + s,
                                .depth = 0.1 * (s % 10)};
@@ -170,8 +170,8 @@ static inline void fake_fill_cells(fake *f)
                     .budget = r == 0 ? -1 : b,
                     .status = "done",
                     .answer = f->shape.hostile ? FAKE_HOSTILE
-                              : score < 0.4    ? "12345678"
-                                               : "12347",
+                              : score < 0.4    ? "open sesame"
+                                               : "open the door",
                     .full_entries = 1000,
                     .kept_entries = r == 0 ? 1000 : (int64_t)(1000 * fake_share(b)),
                     .scores = f->scores[n],
@@ -244,7 +244,9 @@ static inline void fake_fill_table(fake *f, int task, int budget)
                         .n_documents = f->shape.samples,
                         .n_left_out = f->shape.holes ? 3 : 0,
                         .baseline = -1,
-                        .smallest_effect = 0.5};
+                        .smallest_effect = 0.5,
+                        .digits = 2,
+                        .margin = f->tasks[task].margin};
     for (int r = 0; r < f->shape.rules; r++)
         if (!fake_is_missing(f, task, budget, r))
             fake_fill_row(f, table, &table->rows[table->n_rows++], r);
@@ -293,7 +295,10 @@ static inline fake *fake_new(fake_shape shape)
                               .n_samples = shape.tasks * shape.samples,
                               .n_budgets = shape.budgets};
     fake_fill_cells(f);
-    f->analysis = (fb_analysis){.results = &f->results, .tables = f->tables};
+    f->analysis = (fb_analysis){.results = &f->results,
+                                .tables = f->tables,
+                                .confidence = 0.95,
+                                .baseline = shape.rules > 2 ? 2 : shape.rules - 1};
     f->analysis.headline =
         (char *)(uintptr_t)fake_word(f, "No rule wins both: rule", 3);
     f->analysis.paragraph =

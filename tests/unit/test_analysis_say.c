@@ -233,7 +233,7 @@ static void a_rule_against_itself_shows_nothing(void **state)
 
 /* --- the same sentence, derived from the database with other means --- */
 
-enum { N = 8, PATTERNS = 1 << N, MOST = 8 };
+enum { N = 10, PATTERNS = 1 << N, MOST = 8 };
 
 struct derived {
     double values[MOST][N]; /* by rule and document */
@@ -436,7 +436,7 @@ static void the_sentence_follows_from_the_database(void **state)
     int n_of[4] = {0};
 
     (void)state;
-    for (uint64_t seed = 1; seed <= 60; seed++) {
+    for (uint64_t seed = 1; seed <= 24; seed++) {
         const fb_analysis_options quick = {.replicates = 50, .margin = -1};
         struct results_trial trial = make_trial(NULL);
         struct derived derived;
