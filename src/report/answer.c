@@ -76,7 +76,7 @@ static void paragraph(const fb_page *page)
     colored_prose(page, text, scope);
     fb_text_puts(page->out, "</p>\n");
     if (*scope == '\0') return;
-    fb_text_puts(page->out, "<p class=\"cap scope\">");
+    fb_text_puts(page->out, "<p class=\"cap\">");
     fb_html_prose(page->out, scope, strlen(scope));
     fb_text_puts(page->out, "</p>\n");
 }

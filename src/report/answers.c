@@ -119,6 +119,8 @@ static void answer_cell(const fb_page *page, const fb_result_cell *cell,
         fb_text_puts(page->out, "<code>");
         answer_text(page->out, cell->answer, expected);
         fb_text_puts(page->out, "</code>");
+    } else {
+        fb_text_puts(page->out, "\xE2\x80\x93");
     }
     fb_text_puts(page->out, "</td>");
 }
