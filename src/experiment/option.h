@@ -47,13 +47,14 @@ typedef struct fb_option {
     const char *argument; /* the word for the value in help; NULL for flags */
     const char *group;    /* heading in help */
     const char *help;     /* one line */
+    char letter;          /* short option; 0: none */
     bool unhashed;        /* changes no result: not part of an experiment's identity */
 } fb_option;
 
 /* The end of a table of rows. */
 #define FB_OPTION_END                                                                  \
     {                                                                                  \
-        NULL, NULL, 0, FB_TYPE_LATER, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, false  \
+        .key = NULL, .name = NULL                                                      \
     }
 
 bool fb_option_is_end(const fb_option *row);
