@@ -245,6 +245,8 @@ static void make(const bench *b, fb_text *out)
         fb_json_add_string(out, b->plan->documents[s->document].text);
         fb_text_puts(out, ", \"question\": ");
         fb_json_add_string(out, s->question);
+        fb_text_puts(out, ", \"answer_prefix\": ");
+        fb_json_add_string(out, s->prefix);
         fb_text_puts(out, ", \"answers\": [");
         for (int r = 0; r < s->references.n; r++) {
             if (r > 0) fb_text_puts(out, ", ");

@@ -38,7 +38,7 @@ int fb_option_find_name(const fb_option *rows, const char *name)
 
 void fb_items_free(fb_item *items, int n)
 {
-    for (int i = 0; i < n; i++)
+    for (int i = 0; items != NULL && i < n; i++)
         fb_free(items[i].text);
     fb_free(items);
 }

@@ -228,6 +228,8 @@ static fb_status add_budget(const fb_runner *run, draft *d, const fb_outcome *ou
     fb_kept_sha256(selection == NULL ? NULL : &selection->kept, d->kept_sha256);
     row->kept_sha256 = d->kept_sha256;
     if (selection == NULL) return FB_OK;
+    if (row->evicted == 0 && row->budget_entries < row->full_entries)
+        return fb_fail(FB_DEFECT, "nothing was evicted under a budget that binds");
     row->free_choices = selection->free_choices;
     row->fallback = selection->fallback;
     row->shrunk = selection->shrunk;

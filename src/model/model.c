@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "model/builtin.h"
 #include "model/gguf.h"
+#include "model/identity.h"
 #include "model/llama.h"
 #include "model/rope.h"
 
@@ -134,7 +135,7 @@ static fb_status read_facts(fb_model *m, const fb_gguf *g, const char *path)
     FB_TRY(read_name(m, g, path));
     FB_TRY(read_weight_types(m, g));
     FB_TRY(fb_llama_facts(&m->facts, g));
-    fb_hash_bytes(bytes.bytes, bytes.n, m->facts.sha256);
+    fb_identity(path, bytes.bytes, bytes.n, m->facts.sha256);
     hash_tokenizer(m, g);
     return FB_OK;
 }
@@ -280,14 +281,11 @@ fb_status fb_model_rope(const fb_model *m, fb_ops *ops, const int64_t *position,
 static void add_folder(fb_text *path)
 {
     const char *models = getenv("FLEXBUDGET_MODELS");
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
 
     if (models != NULL && models[0] != '\0')
         fb_text_puts(path, models);
-    else if (cache != NULL && cache[0] == '/')
-        fb_text_printf(path, "%s/flexbudget/models", cache);
     else
-        fb_text_printf(path, "%s/.cache/flexbudget/models", home == NULL ? "" : home);
+        fb_cache_folder(path, "models");
 }
 
 fb_status fb_model_find(char **out, const char *name)

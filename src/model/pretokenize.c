@@ -187,9 +187,11 @@ static fb_status find(const cutter *c, int level, fb_span text, size_t at, fb_sp
         *out = (fb_span){text.bytes + ends[0], ends[1] - ends[0]};
         return FB_OK;
     }
+    if (n == PCRE2_ERROR_NOMEMORY)
+        return fb_fail(FB_NO_MEMORY, "no memory to cut a text");
     (void)pcre2_get_error_message(n, (PCRE2_UCHAR *)why, sizeof why);
-    return fb_fail(n == PCRE2_ERROR_NOMEMORY ? FB_NO_MEMORY : FB_DEFECT,
-                   "the pre-tokenizer '%s' failed: %s", c->p->kind->name, why);
+    return fb_fail(FB_DEFECT, "the pre-tokenizer '%s' failed: %s", c->p->kind->name,
+                   why);
 }
 
 static fb_status cut(const cutter *c, int level, fb_span text)

@@ -271,6 +271,7 @@
   const waiting = new Set();
   function update(x) {
     for (const part of $$("[data-budget]", x.root)) part.hidden = Number(part.dataset.budget) !== x.budget;
+    filter(x);
     if (waiting.has(x)) return;
     waiting.add(x);
     document.documentElement.dataset.ready = "0";
@@ -296,7 +297,20 @@
     history.replaceState(null, "", `#${address}`);
   }
 
+  // Samples that one rule gets right and another wrong, at the chosen budget.
+  function filter(x) {
+    const [right, wrong] = $$("[data-filter]", x.root).map((select) => select.value);
+    if (right === undefined) return;
+    const is = (sample, rule) => sample.querySelector(`[data-rule="${rule}"] .ok:not([hidden])`) !== null;
+    const samples = $$(".t-samples > tbody", x.root);
+    for (const sample of samples)
+      sample.hidden = (right !== "" && !is(sample, right)) || (wrong !== "" && is(sample, wrong));
+    const left = samples.filter((sample) => !sample.hidden).length;
+    x.root.querySelector(".filter small").textContent = `${left} of ${samples.length}`;
+  }
+
   for (const x of experiments) {
+    for (const select of $$("[data-filter]", x.root)) select.addEventListener("change", () => filter(x));
     const asked = address.get(`b${x.number}`);
     if (asked !== null && x.budgets[asked] !== undefined) x.budget = Number(asked);
     for (const radio of $$(".seg input", x.root)) {

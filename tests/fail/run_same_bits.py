@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 import experiment  # noqa: E402
 
 ALONE = ["rule=h2o,budget=25%,sample=recall/3", "rule=random,seed=2,sample=recall/0",
-         "rule=oracle,budget=50%,sample=recall/5", "rule=full,sample=recall/7",
+         "rule=oracle,budget=50%,sample=recall/5", "rule=full,sample=jsonl/2",
          "rule=adakv(snapkv:window=16),budget=25%,sample=recall/1"]
 
 

@@ -23,6 +23,7 @@ static void path_of(char out[4096], const char *name)
 
 static void measured_page(void **state)
 {
+    const fb_report_options all = {.samples = FB_REPORT_ALL_SAMPLES};
     char page[4096], numbers[4096], database[64], *json;
     const fb_results *results;
     fb_analysis *analysis;
@@ -36,7 +37,7 @@ static void measured_page(void **state)
     measured_fill(store);
     must(fb_store_read(store, NULL, &results));
     must(fb_analyse(&analysis, store, results, NULL));
-    must(fb_report_write(page, (const fb_analysis *const *)&analysis, 1, NULL));
+    must(fb_report_write(page, (const fb_analysis *const *)&analysis, 1, &all));
     must(fb_analysis_print(analysis, FB_FORMAT_JSON, &json));
     must(fb_file_write(numbers, json, strlen(json)));
     fb_free(json);

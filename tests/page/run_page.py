@@ -175,6 +175,21 @@ def rules_can_be_switched_off(pages):
     tab.close()
 
 
+def samples_are_found_by_who_is_right(pages):
+    tab = pages.open("measured")
+    count = "[...document.querySelectorAll('.t-samples > tbody')].filter(b => !b.hidden).length"
+    check(tab.value(count) == 32, "not all samples are shown")
+    for choice, value, left in (("right", "keydiff", 6), ("wrong", "oracle", 0), ("wrong", "any", 6)):
+        tab.value(f"""(() => {{
+            const select = document.querySelector('[data-filter={choice}]');
+            select.value = [...select.options].find(o => o.text === '{value}').value;
+            select.dispatchEvent(new Event('change'));
+        }})()""")
+        check(tab.value(count) == left, f"{choice} {value}: {tab.value(count)} samples")
+    check_quiet(tab, "measured")
+    tab.close()
+
+
 def a_mark_under_the_pointer_tells_its_numbers(pages):
     tab = pages.measured()
     at = tab.value("""(() => {
@@ -198,7 +213,7 @@ def copied_tables_have_all_digits(pages):
     keydiff = [line for line in lines if line.startswith("keydiff,20")][0].split(",")
     check(len(keydiff[2]) > 6 and abs(float(keydiff[2]) - 0.6353) < 0.01, keydiff)
     tab.value("document.querySelector('[data-table=e1-t-samples-0]').click()")
-    check(len(tab.value("copied").split("\r\n")) == 6, tab.value("copied"))
+    check(len(tab.value("copied").split("\r\n")) == 17, tab.value("copied"))
 
 
 def without_a_script_everything_can_be_read(pages):
@@ -256,6 +271,7 @@ TESTS = [
     every_page_is_quiet_and_drawn_at_every_width, pages_stay_small,
     tables_hold_the_numbers_of_compare, sentence_figure_and_chart_agree,
     a_chosen_budget_changes_page_charts_and_address, rules_can_be_switched_off,
+    samples_are_found_by_who_is_right,
     a_mark_under_the_pointer_tells_its_numbers, copied_tables_have_all_digits,
     without_a_script_everything_can_be_read, hostile_words_stay_text_and_no_script_gets_in,
     dark_mode_and_paper_need_no_redraw, the_keys_j_and_k_walk_through_samples,
