@@ -12,12 +12,12 @@ program=${1:?} model=${2:?}
 if tools/fetch_model.sh "$model"; then
     experiment=experiments/default.yaml
 else
-    echo "demo: going on with the built-in model, which knows associative recall only" >&2
+    echo "demo: going on with the model inside the program, which knows associative recall" >&2
     experiment=experiments/recall.yaml
     model=builtin
 fi
-results=build/demo-$(basename "$model" .gguf).db
-"$program" run "$experiment" --model "$model" --out "$results"
+results=build/demo-$(basename "$experiment" .yaml).db
+"$program" run "$experiment" --model "$model" -o "$results"
 "$program" compare "$results"
-"$program" report "$results" --out report.html
-echo "The page: $PWD/report.html"
+"$program" report "$results" -o report.html
+echo "the page: $PWD/report.html"
