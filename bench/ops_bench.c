@@ -1,9 +1,10 @@
 /* ops_bench.c - the speed of the operators that take the time: products and attention.
  *
- *   ops_bench [isa] [threads]
+ *   make build/release/bench/ops_bench && build/release/bench/ops_bench [isa] [threads]
  *
- * Shapes of SmolLM2-135M. Prints billions of FLOPs per second (2 per multiply-add), the
- * best of several runs; for single rows the bytes of weights per second say more.
+ * ("best" is the best isa this CPU has.) Shapes of SmolLM2-135M. Prints billions of
+ * FLOPs per second (2 per multiply-add), the best of several runs; for single rows the
+ * bytes of weights per second say more.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -294,11 +294,13 @@ void fb_scope_close(fb_ops *ops)
 
 fb_tensor fb_scope_return(fb_ops *ops, fb_tensor a)
 {
-    const int32_t n_before = ops->scopes[ops->n_scopes - 1].n_before;
     const fb_array *array = fb_ops_look(ops, FB_OP_narrow, a);
     struct fb_place_of_tensor place = {0};
     fb_status status;
+    int32_t n_before;
 
+    FB_ASSERT(ops->n_scopes > 0);
+    n_before = ops->scopes[ops->n_scopes - 1].n_before;
     if (array != NULL) place = *place_of(ops, a);
     if (array == NULL || a.id < 0 || (a.id & (MOST_PLACES - 1)) < n_before) {
         fb_scope_close(ops);
@@ -350,7 +352,6 @@ fb_tensor fb_persist(fb_ops *ops, fb_account account, fb_tensor a)
     call.out = call.in[0] = *array;
     out = enter_persistent(ops, account, &call.out);
     if (out.id == 0) return FB_NONE;
-    place_of(ops, out)->array.offset = call.out.offset = 0;
     if (fb_ops_run(ops, FB_OP_narrow, &call, 0) == FB_OK) return out;
     fb_release(ops, out);
     return FB_NONE;

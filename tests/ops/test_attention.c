@@ -375,6 +375,41 @@ static void cutting_masking_batching_give_the_same_bits(void **state)
     free(other);
 }
 
+/* A chain whose last term underflows ends at -0, which a masked entry behind it would
+ * turn into +0. Neither may show. */
+static void an_underflow_does_not_show_what_was_masked(void **state)
+{
+    enum { CONTEXT = 3, KEYS = H * D, VALUES = (H + G) * D };
+    fb_ops *ops = open_ops(NULL, 1);
+    fb_kv *full = new_kv(ops, CONTEXT);
+    float x[CONTEXT * WIDTH] = {0}, query[WIDTH] = {0}, cut[H * D], masked[H * D];
+    int32_t kept[] = {0, 1};
+    uint8_t hidden[] = {0, 0, 1};
+    variant v = {2, kept, hidden, new_kv(ops, 2), new_kv(ops, TAIL)};
+
+    (void)state;
+    for (int g = 0; g < G; g++) {
+        x[WIDTH + KEYS + g * D] = -10; /* entry 1: P is e^-3 */
+        for (int c = 0; c < D; c++) {
+            x[WIDTH + VALUES + g * D + c] = -0x1p-149f;
+            x[2 * WIDTH + VALUES + g * D + c] = 1;
+            query[VALUES + g * D + c] = -0.0f;
+        }
+    }
+    for (int h = 0; h < H; h++)
+        query[h * D] = 1;
+    write_rows(ops, full, x, CONTEXT, 0);
+    for (int g = 0; g < G; g++)
+        fb_kv_copy(ops, v.kv, g, full, g, kept, 2);
+    answer(ops, &v, 1, NULL, CONTEXT, query, 1, 0, cut);
+    answer(ops, &v, 1, full, CONTEXT, query, 1, 0, masked);
+    assert_true(all_equal("underflow", cut, masked, H * D));
+    fb_kv_free(v.kv);
+    fb_kv_free(v.tail);
+    fb_kv_free(full);
+    fb_ops_close(ops);
+}
+
 /* An empty context is possible: the tail alone. */
 static void a_tail_alone_is_a_context(void **state)
 {
@@ -544,6 +579,7 @@ int main(void)
         cmocka_unit_test(chunks_change_no_bit),
         cmocka_unit_test(neither_threads_nor_vectors_change_a_bit),
         cmocka_unit_test(cutting_masking_batching_give_the_same_bits),
+        cmocka_unit_test(an_underflow_does_not_show_what_was_masked),
         cmocka_unit_test(a_tail_alone_is_a_context),
         cmocka_unit_test(what_is_not_seen_is_not_used),
         cmocka_unit_test(a_cache_takes_exactly_its_bytes),
