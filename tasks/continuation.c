@@ -63,7 +63,7 @@ static fb_status emit(const fb_task_env *env, const struct continuation *p, int6
     return env->emit(env->self, &document);
 }
 
-/* --- the library -------------------------------------------------------------------- */
+/* --- the library --- */
 
 static fb_status from_library(const fb_task_env *env, const struct continuation *p)
 {
@@ -84,7 +84,7 @@ static fb_status from_library(const fb_task_env *env, const struct continuation 
     return status;
 }
 
-/* --- a file of the user's ----------------------------------------------------------- */
+/* --- a file of the user's --- */
 
 /* The document that begins at `text`: its bytes, up to a blank line or the end. */
 static size_t document_bytes(const char *text, bool by_blank_line)

@@ -57,7 +57,7 @@ struct record {
     int n_probes;
 };
 
-/* --- seams -------------------------------------------------------------------------- */
+/* --- seams --- */
 
 static bool is_space(char c)
 {
@@ -81,7 +81,7 @@ static fb_status join(fb_records *file, const char *before, const char *separato
     return FB_OK;
 }
 
-/* --- probes ------------------------------------------------------------------------- */
+/* --- probes --- */
 
 static fb_status read_answers(struct record *r, const fb_record *fields,
                               fb_probe *probe)
@@ -144,7 +144,7 @@ static fb_status add_turns(struct record *r)
     return fb_fail(FB_FORMAT, "more than %d turns", MOST_TURNS);
 }
 
-/* --- records ------------------------------------------------------------------------ */
+/* --- records --- */
 
 static fb_status read_names(struct record *r)
 {

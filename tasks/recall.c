@@ -51,7 +51,7 @@ static void shuffle(fb_random *random, char *text, size_t n)
 
 static char draw_filler(fb_random *random, bool is_inert)
 {
-    return is_inert ? '.' : (char)('a' + (int)fb_random_below(random, 12));
+    return is_inert ? '.' : "abcdefghijkl"[fb_random_below(random, 12)];
 }
 
 struct sequence {
@@ -132,16 +132,17 @@ static fb_status emit(const fb_task_env *env, const struct recall *p, int64_t i,
 static fb_status make(const fb_task_env *env, const void *values, const char *data)
 {
     const struct recall *p = values;
+    const int64_t n_values = p->pairs * p->answer;
     const int64_t smallest = env->template_tokens + p->pairs * (1 + p->answer);
     struct sequence sequence;
 
     (void)data;
-    if (p->pairs * p->answer > N_VALUES)
+    if (n_values > N_VALUES)
         return fb_fail(FB_USAGE,
                        "pairs=%lld with answer=%lld need %lld values; there "
                        "are %d",
-                       (long long)p->pairs, (long long)p->answer,
-                       (long long)(p->pairs * p->answer), N_VALUES);
+                       (long long)p->pairs, (long long)p->answer, (long long)n_values,
+                       N_VALUES);
     if (p->tokens < smallest)
         return fb_fail(FB_USAGE,
                        "tokens=%lld is too short for %lld pairs; the smallest "

@@ -108,7 +108,7 @@ typedef struct fb_task {
 
 #define FB_TASK_HEAD .abi = FB_TASK_ABI, .size = sizeof(fb_task)
 
-/* --- seeded numbers ---------------------------------------------------------------
+/* --- seeded numbers ---
  * xoshiro256**, seeded by splitmix64 of (seed, stream). A task takes one stream per
  * document and purpose, so that one document more never shifts another. */
 
@@ -120,7 +120,7 @@ void fb_random_seed(fb_random *random, uint64_t seed, uint64_t stream);
 uint64_t fb_random_below(fb_random *random, uint64_t n); /* uniform in [0, n), n > 0 */
 double fb_random_real(fb_random *random);                /* uniform in [0, 1) */
 
-/* --- the library of texts -----------------------------------------------------------
+/* --- the library of texts ---
  * Public-domain texts and word lists inside the program: data/texts/README.md. */
 
 typedef struct fb_library_text {
@@ -136,11 +136,10 @@ const fb_library_text *fb_library_find(const char *name); /* NULL if there is no
 /* A word of a list with one word per line, drawn from `random`, into `out` [n]. */
 void fb_library_word(const char *list, fb_random *random, char *out, size_t n);
 
-/* --- a haystack with needles
- * ------------------------------------------------------------ Running text of the
- * library, from a random sentence on, with sentences that tell a secret put in at given
- * depths, cut at a word so that the whole context has `length` tokens, up to two fewer.
- * The tasks that use it share their contexts. */
+/* --- a haystack with needles ---
+ * Running text of the library, from a random sentence on, with sentences that tell a
+ * secret put in at given depths, cut at the last word with which the whole context has
+ * at most `length` tokens. Tasks that use it share their contexts. */
 
 typedef enum fb_secret { FB_SECRET_NUMBER, FB_SECRET_WORD, FB_SECRET_UUID } fb_secret;
 #define FB_SECRET_WORDS "number|word|uuid"
@@ -186,10 +185,9 @@ FB_MUST_USE fb_status fb_haystack_document(fb_haystack *haystack, int64_t i,
 FB_MUST_USE fb_status fb_haystack_read(fb_haystack *haystack, const char *text,
                                        size_t n, const fb_hay **out);
 
-/* --- records of a JSON Lines file
- * ------------------------------------------------------- One object per line, read
- * line by line. Blank lines, CRLF, a byte-order mark and a missing last newline are
- * fine. A line of more than 64 MiB is refused. */
+/* --- records of a JSON Lines file ---
+ * One object per line, read line by line. Blank lines, CRLF, a byte-order mark and a
+ * missing last newline are fine. A line of more than 64 MiB is refused. */
 
 typedef struct fb_records fb_records;
 typedef struct fb_record fb_record; /* an object; lent until the next line */

@@ -10,12 +10,11 @@
 #include "base/check.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { MOST_ROWS = 64, MOST_SENTENCE = 600 };
 
-/* --- values in the struct --------------------------------------------------------- */
+/* --- values in the struct --- */
 
 static int64_t get_int(const fb_param *row, const void *values)
 {
@@ -61,7 +60,7 @@ void fb_params_init(const fb_param *rows, void *values)
     }
 }
 
-/* --- words: "avg|max" ------------------------------------------------------------- */
+/* --- words: "avg|max" --- */
 
 /* The `index`-th word and its length; NULL behind the last. */
 static const char *word_at(const char *words, int64_t index, size_t *n_out)
@@ -88,24 +87,15 @@ static bool find_word(const char *words, const char *text, int64_t *index_out)
     return false;
 }
 
-/* --- printing --------------------------------------------------------------------- */
+/* --- printing --- */
 
-void fb_print_real(fb_text *out, double value)
+/* Whole numbers in full, others as short as reads back. */
+static void print_real(fb_text *out, double value)
 {
-    char digits[40], *comma;
-    double back = 0;
-
-    if (fabs(value) < 1e15 && value == floor(value)) {
-        fb_text_printf(out, "%.0f", value + 0.0); /* plain, and no minus zero */
-        return;
-    }
-    for (int n = 1; n <= 17; n++) {
-        (void)snprintf(digits, sizeof digits, "%.*g", n, value);
-        comma = strchr(digits, ','); /* of the locale */
-        if (comma != NULL) *comma = '.';
-        if (fb_parse_real(digits, &back) && back == value) break;
-    }
-    fb_text_puts(out, digits);
+    if (fabs(value) < 1e15 && value == floor(value))
+        fb_text_printf(out, "%.0f", value + 0.0); /* no minus zero */
+    else
+        fb_text_add_real(out, value);
 }
 
 void fb_param_print_value(const fb_param *row, const void *values, fb_text *out)
@@ -118,7 +108,7 @@ void fb_param_print_value(const fb_param *row, const void *values, fb_text *out)
         fb_text_printf(out, "%lld", (long long)get_int(row, values));
         break;
     case FB_PARAM_REAL:
-        fb_print_real(out, get_real(row, values, 0));
+        print_real(out, get_real(row, values, 0));
         break;
     case FB_PARAM_WORD:
         word = word_at(row->words, get_int(row, values), &n);
@@ -126,9 +116,9 @@ void fb_param_print_value(const fb_param *row, const void *values, fb_text *out)
         fb_text_add(out, word, n);
         break;
     case FB_PARAM_PAIR:
-        fb_print_real(out, get_real(row, values, 0));
+        print_real(out, get_real(row, values, 0));
         fb_text_puts(out, "/");
-        fb_print_real(out, get_real(row, values, 1));
+        print_real(out, get_real(row, values, 1));
         break;
     }
 }
@@ -145,9 +135,9 @@ void fb_param_print_range(const fb_param *row, fb_text *out)
         }
         return;
     }
-    fb_print_real(out, row->low);
+    print_real(out, row->low);
     fb_text_puts(out, " to ");
-    fb_print_real(out, row->high);
+    print_real(out, row->high);
     if (row->type == FB_PARAM_PAIR) fb_text_puts(out, " each");
 }
 
@@ -173,9 +163,9 @@ static void print_json_value(const fb_param *row, const void *values, fb_text *o
         break;
     case FB_PARAM_PAIR:
         fb_text_puts(out, "[");
-        fb_print_real(out, get_real(row, values, 0));
+        print_real(out, get_real(row, values, 0));
         fb_text_puts(out, ", ");
-        fb_print_real(out, get_real(row, values, 1));
+        print_real(out, get_real(row, values, 1));
         fb_text_puts(out, "]");
         break;
     }
@@ -191,7 +181,7 @@ void fb_params_print_json(const fb_param *rows, const void *values, fb_text *out
     fb_text_puts(out, "}");
 }
 
-/* --- setting ---------------------------------------------------------------------- */
+/* --- setting --- */
 
 /* "window=0 is out of range; 1 to 4096" */
 static fb_status refuse(const fb_param *row, const char *value, const char *why)

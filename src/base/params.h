@@ -37,7 +37,4 @@ void fb_params_print_json(const fb_param *rows, const void *values, fb_text *out
 void fb_param_print_value(const fb_param *row, const void *values, fb_text *out);
 void fb_param_print_range(const fb_param *row, fb_text *out);
 
-/* The shortest decimal that reads back as `value`; '.' in every locale. */
-void fb_print_real(fb_text *out, double value);
-
 #endif

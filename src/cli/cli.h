@@ -52,8 +52,7 @@ FB_MUST_USE fb_status fb_line_parse(fb_line *line, const fb_command *command, in
                                     char **argv);
 void fb_line_clear(fb_line *line);
 
-/* --- speaking (say.c)
- * ------------------------------------------------------------------- */
+/* --- speaking (say.c) --- */
 
 void fb_say_setup(const fb_line *line); /* colours and quiet, from the options */
 bool fb_say_is_quiet(void);
@@ -71,8 +70,7 @@ FB_MUST_USE fb_status fb_say_result(const char *text, size_t n);
 /* Text to stdout, or to the file of an option -o ("" is stdout). */
 FB_MUST_USE fb_status fb_write_result(const char *path, const char *text, size_t n);
 
-/* --- help (help.c)
- * ---------------------------------------------------------------------- */
+/* --- help (help.c) --- */
 
 void fb_help_overview(fb_text *out);
 void fb_help_command(const fb_command *command, fb_text *out);

@@ -25,8 +25,7 @@ static const fb_option options[] = {
     FB_OPTION_END,
 };
 
-/* --- models
- * --------------------------------------------------------------------------------------- */
+/* --- models --- */
 
 enum { MOST_MODELS = 64, NAME = 256 };
 
@@ -72,8 +71,7 @@ static void find_models(models *m)
     qsort(m->name, (size_t)m->n, NAME, by_name);
 }
 
-/* --- what would disturb
- * --------------------------------------------------------------------------- */
+/* --- what would disturb --- */
 
 /* One line per thing, with what to do; "" if nothing. */
 static void find_disturbances(const fb_host *host, fb_text *out)
@@ -91,8 +89,7 @@ static void find_disturbances(const fb_host *host, fb_text *out)
                           "contexts\n");
 }
 
-/* --- printing
- * ------------------------------------------------------------------------------------- */
+/* --- printing --- */
 
 static void print_text(const fb_host *host, const fb_ops *ops, const models *m,
                        fb_text *out)

@@ -50,8 +50,7 @@ static void print_reads(uint32_t reads, int64_t window, fb_text *out)
     if (out->n == begin) fb_text_puts(out, "nothing");
 }
 
-/* --- the list
- * ------------------------------------------------------------------------------------ */
+/* --- the list --- */
 
 static void list_text(fb_text *out)
 {
@@ -128,8 +127,7 @@ static void list_json(const char *only, fb_text *out)
     fb_text_puts(out, "\n]}\n");
 }
 
-/* --- one rule
- * ------------------------------------------------------------------------------------ */
+/* --- one rule --- */
 
 static void add_params(const fb_rule *rule, fb_text *out)
 {

@@ -93,8 +93,7 @@ static const fb_option options[] = {
     FB_OPTION_END,
 };
 
-/* --- stopping
- * -------------------------------------------------------------------------------- */
+/* --- stopping --- */
 
 static volatile sig_atomic_t stop_asked;
 
@@ -116,8 +115,7 @@ static void catch_signals(void)
     (void)sigaction(SIGUSR1, &action, NULL);
 }
 
-/* --- what is open during the command
- * --------------------------------------------------------- */
+/* --- what is open during the command --- */
 
 typedef struct job {
     const fb_line *line;
@@ -219,8 +217,7 @@ static void close_job(job *j)
     fb_free(j->out);
 }
 
-/* --- --print-config
- * --------------------------------------------------------------------------- */
+/* --- --print-config --- */
 
 static fb_status print_config(job *j)
 {
@@ -239,8 +236,7 @@ static fb_status print_config(job *j)
     return status;
 }
 
-/* --- --dry-run
- * ---------------------------------------------------------------------------------- */
+/* --- --dry-run --- */
 
 static void add_grid(const job *j, const fb_outline *outline, fb_text *out)
 {
@@ -323,8 +319,7 @@ static fb_status dry_run(job *j)
     return status;
 }
 
-/* --- running
- * ------------------------------------------------------------------------------------ */
+/* --- running --- */
 
 static fb_status say_begin(const job *j)
 {
@@ -434,8 +429,7 @@ static int run_plan(job *j)
     return say_end(j, &result, status);
 }
 
-/* --- the command
- * --------------------------------------------------------------------------------- */
+/* --- the command --- */
 
 static fb_status prepare(job *j)
 {

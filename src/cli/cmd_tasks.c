@@ -44,8 +44,7 @@ static const fb_option options[] = {
     FB_OPTION_END,
 };
 
-/* --- the list
- * ------------------------------------------------------------------------------------ */
+/* --- the list --- */
 
 static void list_text(fb_text *out)
 {
@@ -95,8 +94,7 @@ static void list_json(const char *only, fb_text *out)
     fb_text_puts(out, "\n]}\n");
 }
 
-/* --- one task
- * ------------------------------------------------------------------------------------ */
+/* --- one task --- */
 
 static void add_params(const fb_task *task, fb_text *out)
 {
@@ -161,8 +159,7 @@ static fb_status find(const char *expression, const fb_task **out)
     return fb_fail(FB_USAGE, "unknown task '%s'\nhelp: flexbudget tasks", expression);
 }
 
-/* --- samples
- * -------------------------------------------------------------------------------------- */
+/* --- samples --- */
 
 /* A plan of this one task. */
 typedef struct bench {
@@ -248,6 +245,8 @@ static void make(const bench *b, fb_text *out)
         fb_json_add_string(out, b->plan->documents[s->document].text);
         fb_text_puts(out, ", \"question\": ");
         fb_json_add_string(out, s->question);
+        fb_text_puts(out, ", \"answer_prefix\": ");
+        fb_json_add_string(out, s->prefix);
         fb_text_puts(out, ", \"answers\": [");
         for (int r = 0; r < s->references.n; r++) {
             if (r > 0) fb_text_puts(out, ", ");

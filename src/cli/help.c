@@ -10,8 +10,7 @@
 
 enum { WIDTH = 79, COLUMN = 30, MOST_COLUMNS = 16 };
 
-/* --- columns
- * -------------------------------------------------------------------------------- */
+/* --- columns --- */
 
 /* Characters, not bytes: continuation bytes of UTF-8 do not count. */
 static int width_of(const char *text, size_t n)
@@ -80,8 +79,7 @@ static void add_wrapped(fb_text *out, const char *text, int at, int indent)
     fb_text_puts(out, "\n");
 }
 
-/* --- the overview
- * ----------------------------------------------------------------------------- */
+/* --- the overview --- */
 
 static void add_command(fb_text *out, const char *heading, const char *name)
 {
@@ -104,8 +102,7 @@ void fb_help_overview(fb_text *out)
     fb_text_puts(out, "More:       flexbudget help run    flexbudget rules\n");
 }
 
-/* --- one command
- * ------------------------------------------------------------------------------ */
+/* --- one command --- */
 
 static void add_option(fb_text *out, const fb_option *row)
 {

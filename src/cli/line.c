@@ -101,8 +101,7 @@ static fb_status unknown_option(const fb_line *line, const char *word, const cha
                    line->command->name);
 }
 
-/* --- one option
- * ------------------------------------------------------------------------- */
+/* --- one option --- */
 
 typedef struct cursor {
     fb_line *line;
@@ -201,8 +200,7 @@ static fb_status take_words(cursor *c)
     return FB_OK;
 }
 
-/* --- the line
- * ----------------------------------------------------------------------------- */
+/* --- the line --- */
 
 static fb_status check_arguments(const fb_line *line)
 {

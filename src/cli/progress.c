@@ -50,12 +50,13 @@ static void print_counts(char *out, size_t n, const fb_run_progress *now)
     (void)snprintf(out, n, "\t%s%s", time, left);
 }
 
+/* One line, cut to the width of the terminal: a longer one could not be taken back. */
 static void print_bar(fb_progress *p, const fb_run_progress *now)
 {
     const double share =
         now->n_cells > 0 ? (double)now->cells / (double)now->n_cells : 1;
     const int full = (int)(share * CELLS);
-    char counts[256], bar[CELLS + 1];
+    char counts[256], bar[CELLS + 1], line[512];
     size_t front;
 
     memset(bar, ' ', sizeof bar);
@@ -64,8 +65,9 @@ static void print_bar(fb_progress *p, const fb_run_progress *now)
     bar[CELLS] = '\0';
     print_counts(counts, sizeof counts, now);
     front = strcspn(counts, "\t");
-    (void)fprintf(stderr, "\r\033[K%.*s  [%s] %3.0f %%  %s", (int)front, counts, bar,
-                  share * 100, counts + front + 1);
+    (void)snprintf(line, sizeof line, "%.*s  [%s] %3.0f %%  %s", (int)front, counts,
+                   bar, share * 100, counts + front + 1);
+    (void)fprintf(stderr, "\r\033[K%.*s", fb_terminal_width(2) - 1, line);
     (void)fflush(stderr);
     p->is_open = true;
 }

@@ -9,8 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- what was run
- * ------------------------------------------------------------------------ */
+/* --- what was run --- */
 
 static void add_pair(fb_text *out, const char *key, const char *value)
 {
@@ -42,8 +41,7 @@ static void add_identity(fb_text *out, const fb_results *r)
     fb_text_printf(out, ", \"host\": %s", r->host == NULL ? "null" : r->host);
 }
 
-/* --- traces
- * ----------------------------------------------------------------------------- */
+/* --- traces --- */
 
 /* An empty part did not run; among those that did, all must be equal. */
 static bool agree(const char **seen, const char *hash)
@@ -97,8 +95,7 @@ static void add_traces(fb_certificate *c, const fb_results *r)
                    c->same_trace ? "true" : "false", c->same_cache ? "true" : "false");
 }
 
-/* --- budget, cells, ledger
- * -------------------------------------------------------------- */
+/* --- budget, cells, ledger --- */
 
 static void add_budgets(fb_certificate *c, const fb_results *r)
 {

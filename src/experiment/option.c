@@ -34,12 +34,11 @@ int fb_option_find_name(const fb_option *rows, const char *name)
     return -1;
 }
 
-/* --- lists of items
- * -------------------------------------------------------------------- */
+/* --- lists of items --- */
 
 void fb_items_free(fb_item *items, int n)
 {
-    for (int i = 0; i < n; i++)
+    for (int i = 0; items != NULL && i < n; i++)
         fb_free(items[i].text);
     fb_free(items);
 }
@@ -116,8 +115,7 @@ fb_status fb_split_list(const char *text, fb_item **items_out, int *n_out)
     return FB_OK;
 }
 
-/* --- values
- * ---------------------------------------------------------------------------- */
+/* --- values --- */
 
 static void clear_value(fb_value *value)
 {

@@ -35,11 +35,8 @@ typedef enum fb_option_type {
 } fb_option_type;
 
 typedef struct fb_option {
-    const char *key; /* dotted YAML path; NULL: not in files */
-    const char
-        *name;   /* long option without its dashes; NULL: not on the command line */
-    char letter; /* short option; 0: none */
-    fb_option_type type;
+    const char *key;     /* dotted YAML path; NULL: not in files */
+    const char *name;    /* long option, no dashes; NULL: not on the command line */
     const char *initial; /* default; "" none */
     double low, high;
     const char *words; /* "a|b": permitted words; of other types: instead of a number */
@@ -47,13 +44,15 @@ typedef struct fb_option {
     const char *argument; /* the word for the value in help; NULL for flags */
     const char *group;    /* heading in help */
     const char *help;     /* one line */
-    bool unhashed;        /* changes no result: not part of an experiment's identity */
+    fb_option_type type;
+    char letter;   /* short option; 0: none */
+    bool unhashed; /* changes no result: not part of an experiment's identity */
 } fb_option;
 
 /* The end of a table of rows. */
 #define FB_OPTION_END                                                                  \
     {                                                                                  \
-        NULL, NULL, 0, FB_TYPE_LATER, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL, false  \
+        .key = NULL, .name = NULL                                                      \
     }
 
 bool fb_option_is_end(const fb_option *row);
@@ -107,8 +106,7 @@ double fb_values_real(const fb_values *values, int row); /* percent: of 100 */
 bool fb_values_flag(const fb_values *values, int row);
 bool fb_values_is(const fb_values *values, int row, const char *word);
 
-/* --- texts with a structure
- * ------------------------------------------------------------ */
+/* --- texts with a structure --- */
 
 /* Splits at commas outside brackets; a piece `key=value` belongs to the piece before
  * it: "snapkv:window=16,pool=max,h2o" is two. Items are to be freed. */

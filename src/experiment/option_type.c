@@ -147,8 +147,8 @@ static fb_status check_word(const fb_option *row, const char *text, fb_text *out
     }
     fb_text_init(&range, 0);
     fb_option_print_range(row, &range);
-    status = fb_fail(FB_USAGE, "'%s' is not known here; %s", text,
-                     fb_text_string(&range));
+    status =
+        fb_fail(FB_USAGE, "'%s' is not known here; %s", text, fb_text_string(&range));
     fb_text_clear(&range);
     return status;
 }
@@ -223,8 +223,7 @@ fb_status fb_option_check(const fb_option *row, const char *text, fb_text *out)
     }
 }
 
-/* --- numbers with units
- * ---------------------------------------------------------------- */
+/* --- numbers with units --- */
 
 typedef struct unit {
     const char *name;

@@ -83,8 +83,7 @@ fb_status fb_outline_make(fb_outline *out, const fb_plan *plan, const fb_filter 
     return FB_OK;
 }
 
-/* --- speed
- * ---------------------------------------------------------------------------------- */
+/* --- speed --- */
 
 enum { ROWS = 64, INNER = 576, COLUMNS = 1536 };
 

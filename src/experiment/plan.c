@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- template
- * ------------------------------------------------------------------------- */
+/* --- template --- */
 
 static fb_status choose_template(fb_plan *plan)
 {
@@ -23,8 +22,7 @@ static fb_status choose_template(fb_plan *plan)
                       fb_values_text(&plan->spec->values, FB_SET_model));
 }
 
-/* --- budgets against contexts
- * ---------------------------------------------------------- */
+/* --- budgets against contexts --- */
 
 static fb_rounding rounding_of(const fb_plan *plan)
 {
@@ -65,8 +63,7 @@ static fb_status check_bytes(const fb_plan *plan, int budget)
     return fb_spec_check_arithmetic(plan->spec, k, text);
 }
 
-/* --- making
- * -------------------------------------------------------------------------- */
+/* --- making --- */
 
 /* Samples of a document behind each other, otherwise in the order they were made: an
  * insertion sort, since qsort is not stable and nearly everything is in order. */
@@ -156,8 +153,7 @@ void fb_plan_free(fb_plan *plan)
     fb_free(plan);
 }
 
-/* --- cells
- * ---------------------------------------------------------------------------- */
+/* --- cells --- */
 
 void fb_plan_budget_text(const fb_plan *plan, int budget, char *out, size_t n)
 {

@@ -39,7 +39,7 @@ typedef struct fb_strings {
 typedef struct fb_plan_sample {
     int task, document;
     char *key, *group;
-    char *question; /* with the answer prefix behind it */
+    char *question, *prefix; /* text; beginning of the model's own turn */
     fb_strings references, stop, classes;
     const char *metric; /* of the probe, else the task's; lent */
     char *own_metric;   /* NULL: the task's */

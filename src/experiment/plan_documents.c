@@ -31,8 +31,7 @@ typedef struct maker {
     int task;
 } maker;
 
-/* --- samples
- * -------------------------------------------------------------------------- */
+/* --- samples --- */
 
 static void clear_strings(fb_strings *strings)
 {
@@ -59,6 +58,7 @@ void fb_plan_sample_clear(fb_plan_sample *sample)
     fb_free(sample->key);
     fb_free(sample->group);
     fb_free(sample->question);
+    fb_free(sample->prefix);
     fb_free(sample->own_metric);
     fb_free(sample->evidence);
     clear_strings(&sample->references);
@@ -76,9 +76,10 @@ static fb_status copy_texts(fb_plan_sample *out, const fb_document *document,
     out->key = fb_strdup(probe->key);
     out->group = fb_strdup(document->group == NULL ? document->key : document->group);
     out->question = fb_strdup(question);
+    out->prefix = fb_strdup(probe->answer_prefix == NULL ? "" : probe->answer_prefix);
     if (probe->metric != NULL) out->own_metric = fb_strdup(probe->metric);
     if (out->key == NULL || out->group == NULL || out->question == NULL ||
-        (probe->metric != NULL && out->own_metric == NULL))
+        out->prefix == NULL || (probe->metric != NULL && out->own_metric == NULL))
         return fb_fail(FB_NO_MEMORY, "no memory for a sample");
     FB_TRY(copy_strings(&out->references, probe->references, probe->n_references));
     FB_TRY(copy_strings(&out->stop, probe->stop, probe->n_stop));
@@ -106,7 +107,6 @@ static fb_status split_continuation(fb_plan_sample *sample)
 static fb_status encode_sample(const fb_plan *plan, fb_plan_sample *sample,
                                const fb_probe *probe)
 {
-    const char *prefix = probe->answer_prefix == NULL ? "" : probe->answer_prefix;
     fb_ids question = {0};
     fb_status status;
 
@@ -116,7 +116,7 @@ static fb_status encode_sample(const fb_plan *plan, fb_plan_sample *sample,
     sample->question_tokens = question.n;
     fb_ids_clear(&question);
     FB_TRY(status);
-    FB_TRY(fb_plan_prompt(plan, sample->question, prefix, &sample->prompt));
+    FB_TRY(fb_plan_prompt(plan, sample->question, sample->prefix, &sample->prompt));
     if (sample->prompt.n == 0 || sample->answer.n == 0)
         return fb_fail(FB_FORMAT, "sample '%s': the %s has no token of this model",
                        sample->key, sample->prompt.n == 0 ? "question" : "answer");
@@ -129,6 +129,17 @@ static int64_t limit_of(const fb_plan *plan, const fb_probe *probe)
     const int64_t asked = fb_values_int(&plan->spec->values, FB_SET_max_tokens);
 
     return asked > 0 && !probe->continues ? asked : probe->max_tokens;
+}
+
+/* Scores of one pass per option are not computed yet. */
+static fb_status check_metric(const fb_plan_sample *sample)
+{
+    const fb_metric *metric = fb_metric_find(sample->metric);
+
+    if (metric != NULL && metric->kind != FB_METRIC_OPTIONS) return FB_OK;
+    return fb_fail(FB_UNSUPPORTED, "sample '%s': metric '%s' is %s", sample->key,
+                   sample->metric,
+                   metric == NULL ? "unknown" : "known but not built yet");
 }
 
 static fb_status make_sample(const maker *m, const fb_document *document,
@@ -145,11 +156,11 @@ static fb_status make_sample(const maker *m, const fb_document *document,
     out->metric =
         out->own_metric != NULL ? out->own_metric : fb_bound_task_metric(task)->name;
     out->is_first = m->plan->tasks[m->task].documents == 0;
+    FB_TRY(check_metric(out));
     return encode_sample(m->plan, out, probe);
 }
 
-/* --- documents
- * ------------------------------------------------------------------------ */
+/* --- documents --- */
 
 /* The most ids that a question and an answer on this document need. */
 static int64_t reserve_of(const fb_plan_sample *samples, int n)
@@ -350,8 +361,7 @@ static fb_status emit(void *self, const fb_document *document)
     return status;
 }
 
-/* --- what a task is lent
- * --------------------------------------------------------------- */
+/* --- what a task is lent --- */
 
 static fb_status count(void *self, const char *text, int64_t *out)
 {
@@ -417,17 +427,20 @@ static fb_status cut(void *self, const char *text, int64_t tokens, size_t *bytes
     return status;
 }
 
+/* The sentence is often that of the last failure: it is copied before the next. */
 static fb_status reject(void *self, const char *sentence)
 {
     const maker *m = self;
     fb_plan_task *task = &m->plan->tasks[m->task];
+    char text[512];
 
+    (void)snprintf(text, sizeof text, "%s", sentence);
     if (fb_values_is(&m->plan->spec->values, FB_SET_bad_records, "refuse"))
         return fb_fail(FB_FORMAT,
                        "%s\nhelp: --set data.bad_records=skip counts such records and "
                        "goes on",
-                       sentence);
-    if (task->rejected++ == 0) task->first_rejection = fb_strdup(sentence);
+                       text);
+    if (task->rejected++ == 0) task->first_rejection = fb_strdup(text);
     return FB_OK;
 }
 

@@ -12,8 +12,7 @@
  * whenever n is a power of two. */
 FB_MUST_USE fb_status fb_list_grow(void **list, int n, size_t size);
 
-/* --- tokens (plan_tokens.c)
- * -------------------------------------------------------------- */
+/* --- tokens (plan_tokens.c) --- */
 
 FB_MUST_USE fb_status fb_plan_encode(const fb_plan *plan, const char *text,
                                      fb_ids *out);
@@ -30,8 +29,7 @@ int64_t fb_plan_cut_middle(fb_ids *ids, int64_t most);
 FB_MUST_USE fb_status fb_plan_token_ends(const fb_plan *plan, const fb_ids *ids,
                                          int64_t n_before, size_t **out);
 
-/* --- documents (plan_documents.c)
- * -------------------------------------------------------- */
+/* --- documents (plan_documents.c) --- */
 
 /* Runs a task and adds its documents and samples. */
 FB_MUST_USE fb_status fb_plan_make(fb_plan *plan, int task);

@@ -8,8 +8,7 @@
 
 #include <string.h>
 
-/* --- telling
- * --------------------------------------------------------------------------- */
+/* --- telling --- */
 
 static int64_t estimate_left(const fb_runner *run)
 {
@@ -43,8 +42,7 @@ fb_status fb_run_check_stop(const fb_runner *run)
     return FB_OK;
 }
 
-/* --- what is left
- * ---------------------------------------------------------------------- */
+/* --- what is left --- */
 
 /* Tokens that a cell makes the model see, for the estimate. */
 static double cell_work(const fb_runner *run, const fb_cell *cell)
@@ -95,8 +93,7 @@ static fb_status find_all_todo(fb_runner *run)
     return FB_OK;
 }
 
-/* --- the loop
- * -------------------------------------------------------------------------- */
+/* --- the loop --- */
 
 static fb_status run_documents(fb_runner *run)
 {

@@ -37,8 +37,7 @@ bool fb_run_needs_text(const fb_plan_sample *sample)
     return !sample->continues && metric != NULL && metric->kind == FB_METRIC_TEXT;
 }
 
-/* --- scores
- * ----------------------------------------------------------------------------- */
+/* --- scores --- */
 
 static void add_score(draft *d, const char *metric, double value)
 {
@@ -112,8 +111,7 @@ static fb_status add_text_score(const fb_runner *run, draft *d,
     return FB_OK;
 }
 
-/* --- what it cost
- * ------------------------------------------------------------------------ */
+/* --- what it cost --- */
 
 static int count_nonzero(const fb_ledger *ledger)
 {
@@ -180,8 +178,7 @@ static void add_peaks(const fb_runner *run, draft *d, const fb_outcome *outcome)
     d->row.n_times = 3;
 }
 
-/* --- what it kept
- * ------------------------------------------------------------------------ */
+/* --- what it kept --- */
 
 static bool stores_kept(const fb_runner *run, const fb_plan_sample *sample)
 {
@@ -231,14 +228,15 @@ static fb_status add_budget(const fb_runner *run, draft *d, const fb_outcome *ou
     fb_kept_sha256(selection == NULL ? NULL : &selection->kept, d->kept_sha256);
     row->kept_sha256 = d->kept_sha256;
     if (selection == NULL) return FB_OK;
+    if (row->evicted == 0 && row->budget_entries < row->full_entries)
+        return fb_fail(FB_DEFECT, "nothing was evicted under a budget that binds");
     row->free_choices = selection->free_choices;
     row->fallback = selection->fallback;
     row->shrunk = selection->shrunk;
     return stores_kept(run, sample) ? add_kept(run, d, &selection->kept) : FB_OK;
 }
 
-/* --- digest
- * ----------------------------------------------------------------------------- */
+/* --- digest --- */
 
 static const char *stop_name(fb_stop stop)
 {
@@ -284,8 +282,7 @@ static void add_digest(const fb_runner *run, draft *d, const fb_outcome *outcome
     d->row.digest = d->digest;
 }
 
-/* --- the row
- * ---------------------------------------------------------------------------- */
+/* --- the row --- */
 
 static fb_status fill(const fb_runner *run, draft *d, const fb_outcome *outcome)
 {

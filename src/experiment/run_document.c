@@ -40,8 +40,7 @@ static void clear_entrants(fb_runner *run)
     run->n_entrants = 0;
 }
 
-/* --- reading
- * --------------------------------------------------------------------------- */
+/* --- reading --- */
 
 /* Reads for the entrants [first, first + n) that have not failed. */
 static fb_status read_for(fb_runner *run, int first, int n, fb_reading **out)
@@ -134,8 +133,7 @@ static fb_status read_document(fb_runner *run)
     return status;
 }
 
-/* --- samples
- * --------------------------------------------------------------------------- */
+/* --- samples --- */
 
 /* Cells of one sample stand behind each other. */
 static fb_status run_samples(fb_runner *run)

@@ -25,6 +25,7 @@ static fb_status warn(fb_runner *run, const char *format, ...)
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
     fb_run_tell(run, "warning", text);
+    if (run->options->only != NULL) return FB_OK; /* a part: its counts are no result */
     return fb_store_put_note(run->store, run->rows.experiment, 0, "warning", text);
 }
 
@@ -97,7 +98,7 @@ static fb_status certify(fb_runner *run, const fb_results *results)
     fb_certificate certificate = {0};
     fb_status status = fb_certificate_make(&certificate, run->store, results);
 
-    if (status == FB_OK)
+    if (status == FB_OK && run->options->only == NULL)
         status = fb_store_put_certificate(run->store, run->rows.experiment,
                                           fb_text_string(&certificate.body),
                                           certificate.sha256);

@@ -53,8 +53,7 @@ typedef struct fb_runner {
     size_t read_peak[FB_ACCOUNT_COUNT];
 } fb_runner;
 
-/* --- rows (run_rows.c)
- * ------------------------------------------------------------------ */
+/* --- rows (run_rows.c) --- */
 
 /* Opens the file, refuses another experiment in it, puts all rows but cells. */
 FB_MUST_USE fb_status fb_run_open_rows(fb_runner *run);
@@ -62,8 +61,7 @@ void fb_run_close_rows(fb_runner *run);
 /* The ids of a cell; the rest is zero. */
 fb_store_cell fb_run_identity(const fb_runner *run, const fb_cell *cell);
 
-/* --- one document (run_document.c)
- * ------------------------------------------------------ */
+/* --- one document (run_document.c) --- */
 
 FB_MUST_USE fb_status fb_run_document(fb_runner *run);
 /* The entrant of a cell; NULL if there is none. */
@@ -74,14 +72,12 @@ FB_MUST_USE fb_status fb_run_check_stop(const fb_runner *run);
 void fb_run_reset_peaks(fb_runner *run);
 void fb_run_tell(fb_runner *run, const char *event, const char *text);
 
-/* --- one sample (run_sample.c)
- * ---------------------------------------------------------- */
+/* --- one sample (run_sample.c) --- */
 
 /* All cells are of one sample. */
 FB_MUST_USE fb_status fb_run_sample(fb_runner *run, const fb_cell *cells, int n);
 
-/* --- one cell (run_cell.c)
- * -------------------------------------------------------------- */
+/* --- one cell (run_cell.c) --- */
 
 typedef struct fb_outcome {
     const fb_cell *cell;
@@ -98,8 +94,7 @@ FB_MUST_USE fb_status fb_run_store_failure(fb_runner *run, const fb_cell *cell,
 /* True if this cell's metric is computed from a free answer. */
 bool fb_run_needs_text(const fb_plan_sample *sample);
 
-/* --- the end (run_end.c)
- * ----------------------------------------------------------------- */
+/* --- the end (run_end.c) --- */
 
 /* Warnings, the certificate, the digest. */
 FB_MUST_USE fb_status fb_run_finish(fb_runner *run);

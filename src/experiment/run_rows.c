@@ -11,8 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- the experiment
- * -------------------------------------------------------------------- */
+/* --- the experiment --- */
 
 /* The same file holds another experiment: says what differs. */
 static fb_status refuse_other(const fb_runner *run, const fb_results *other,
@@ -76,8 +75,7 @@ static fb_status put_experiment(fb_runner *run, const char *text)
     return fb_store_put_experiment(run->store, &row, &run->rows.experiment);
 }
 
-/* --- host and model
- * -------------------------------------------------------------------- */
+/* --- host and model --- */
 
 static fb_status put_host(fb_runner *run)
 {
@@ -134,8 +132,7 @@ static fb_status put_model(fb_runner *run)
     return status;
 }
 
-/* --- tasks, rules, budgets
- * -------------------------------------------------------------- */
+/* --- tasks, rules, budgets --- */
 
 static fb_status put_task(fb_runner *run, int index)
 {
@@ -216,8 +213,7 @@ static fb_status put_budget(fb_runner *run, int index)
     return fb_store_put_budget(run->store, &row, &run->rows.budget[index]);
 }
 
-/* --- samples
- * ---------------------------------------------------------------------------- */
+/* --- samples --- */
 
 /* Texts of the context's ids as a JSON list. */
 static fb_status print_tokens(const fb_runner *run, const fb_ids *ids, fb_text *out)
@@ -290,8 +286,7 @@ static fb_status put_sample(fb_runner *run, int index)
     return put_sample_texts(run, &row, index);
 }
 
-/* --- all of them
- * ------------------------------------------------------------------------ */
+/* --- all of them --- */
 
 static fb_status new_ids(int64_t **out, int n)
 {

@@ -24,8 +24,7 @@ typedef struct group {
     int n;
 } group;
 
-/* --- stop strings
- * ----------------------------------------------------------------------- */
+/* --- stop strings --- */
 
 /* True once the text so far contains a stop string. */
 static bool is_done(void *self, const int32_t *ids, int64_t n)
@@ -45,8 +44,7 @@ static bool is_done(void *self, const int32_t *ids, int64_t n)
     return found;
 }
 
-/* --- answering
- * -------------------------------------------------------------------------- */
+/* --- answering --- */
 
 static fb_status store_answers(group *g, int first, int n, int64_t ns)
 {
@@ -105,8 +103,7 @@ static fb_status answer_group(group *g)
     return status;
 }
 
-/* --- forming groups
- * --------------------------------------------------------------------- */
+/* --- forming groups --- */
 
 static double bytes_of(const group *g, const fb_cell *cell)
 {
@@ -181,8 +178,7 @@ static fb_status run_cells(group *g, const fb_cell *cells, int n)
     return answer_group(g);
 }
 
-/* --- the future
- * ------------------------------------------------------------------------- */
+/* --- the future --- */
 
 /* Rules that read the future are scored now; if that fails, all of them fail. */
 static fb_status foresee(const group *g, const fb_cell *cells, int n)

@@ -63,8 +63,7 @@ static void *list_of(check *c, int n, size_t size)
     return list;
 }
 
-/* --- rules
- * ---------------------------------------------------------------------------- */
+/* --- rules --- */
 
 /* "label: expression" or an expression, which is its own label. */
 static fb_status parse_rule(fb_spec_rule *out, const char *text)
@@ -143,8 +142,7 @@ static void check_baseline(check *c)
     spec->baseline = spec->rules[at < 0 ? 0 : at].label;
 }
 
-/* --- tasks
- * ----------------------------------------------------------------------------- */
+/* --- tasks --- */
 
 void fb_spec_print_task(const fb_spec *spec, int task, fb_text *out)
 {
@@ -217,8 +215,7 @@ static void check_tasks(check *c)
     }
 }
 
-/* --- budgets, seeds
- * -------------------------------------------------------------------- */
+/* --- budgets, seeds --- */
 
 static bool same_budget(const fb_budget *a, const fb_budget *b)
 {

@@ -13,8 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- one value
- * ------------------------------------------------------------------------ */
+/* --- one value --- */
 
 /* Plain where YAML and our rows agree that it is one word, else quoted. */
 static void add_scalar(fb_text *out, const char *text)
@@ -136,8 +135,7 @@ static void add_setting(const fb_spec *spec, int row, bool for_people, fb_text *
     }
 }
 
-/* --- the whole
- * ------------------------------------------------------------------------ */
+/* --- the whole --- */
 
 static bool is_printed(int row, bool for_people)
 {
@@ -201,8 +199,7 @@ fb_status fb_spec_hash(const fb_spec *spec, char out[FB_HASH_HEX])
     return status;
 }
 
-/* --- differences
- * ---------------------------------------------------------------------- */
+/* --- differences --- */
 
 enum { SHOWN = 60 };
 

@@ -24,8 +24,7 @@ static fb_status at_place(const fb_spec *spec, fb_status status,
     return fb_yaml_fail(status, spec->yaml, place, "%s: %s", key, sentence);
 }
 
-/* --- one value as text
- * ---------------------------------------------------------------- */
+/* --- one value as text --- */
 
 static void add_scalar(fb_text *out, const fb_yaml_node *node)
 {
@@ -129,8 +128,7 @@ static fb_status add_value(fb_text *out, const fb_option *row, const fb_yaml_nod
                    node->kind == FB_YAML_MAP ? "a map" : "a list");
 }
 
-/* --- one setting
- * ---------------------------------------------------------------------- */
+/* --- one setting --- */
 
 static fb_status read_item(const fb_option *row, const fb_yaml_node *node, fb_item *out)
 {
@@ -195,8 +193,7 @@ static fb_status read_setting(fb_spec *spec, int row, const fb_yaml_node *node)
     return at_place(spec, status, &node->place, option->key);
 }
 
-/* --- the tree
- * ------------------------------------------------------------------------- */
+/* --- the tree --- */
 
 /* The first setting whose key begins with "path."; -1: none. */
 static int find_section(const char *path)

@@ -99,7 +99,9 @@ fb_tensor fb_reshape(fb_ops *ops, fb_tensor a, int n_dims, const int64_t *shape)
     if (!fb_ops_shape(ops, FB_OP_narrow, &view, array->dtype, n_dims, shape))
         return FB_NONE;
     if (array->is_weight || fb_array_elements(&view) != fb_array_elements(array)) {
-        refuse_shapes(ops, FB_OP_narrow, array, &view);
+        fb_ops_refuse(ops, fb_fail(FB_DEFECT, "fb_reshape: %lld elements for %lld",
+                                   (long long)fb_array_elements(array),
+                                   (long long)fb_array_elements(&view)));
         return FB_NONE;
     }
     view.storage = array->storage;

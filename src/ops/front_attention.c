@@ -289,7 +289,7 @@ static double column_scores(const fb_segment *segment, int64_t first, int64_t t)
 
 static void count_sequence(fb_ops *ops, const fb_attend *call, int64_t v, int64_t t)
 {
-    const double group = (double)(call->heads / call->kv_heads);
+    const int64_t group = call->heads / call->kv_heads;
     const double d = (double)call->head_dim;
     double units = 0, bytes = 2 * (double)t * (double)call->heads * d * 4;
 
@@ -298,7 +298,7 @@ static void count_sequence(fb_ops *ops, const fb_attend *call, int64_t v, int64_
         const int64_t entries =
             n_open(&s->context, s->context.n) + n_open(&s->tail, s->tail.n);
 
-        units += scores_of(s, t) * group * (2 * d + SOFTMAX_UNITS);
+        units += scores_of(s, t) * (double)group * (2 * d + SOFTMAX_UNITS);
         bytes += (double)entries * 2 * d * 4;
     }
     fb_ops_count_part(ops, FB_OP_attention, v, call->n_sequences, ops->place.scope,
@@ -309,11 +309,11 @@ static void count_sequence(fb_ops *ops, const fb_attend *call, int64_t v, int64_
 static void count_signal(fb_ops *ops, enum fb_op op, const fb_attend *call,
                          int64_t first, int64_t t)
 {
-    const double group = (double)(call->heads / call->kv_heads);
+    const int64_t group = call->heads / call->kv_heads;
     double units = 0;
 
     for (int64_t g = 0; g < call->kv_heads; g++)
-        units += group * column_scores(&call->segments[g], first, t);
+        units += (double)group * column_scores(&call->segments[g], first, t);
     fb_ops_count_part(ops, op, 0, 1, FB_SCOPE_signal, units, units * 4);
 }
 
@@ -344,7 +344,7 @@ fb_tensor fb_attention(fb_ops *ops, const fb_attend *attend)
         return FB_NONE;
     if (attend->rows.id != 0 && (call.in[2].shape[1] < attend->first_row + t)) {
         fb_ops_broken(ops, FB_OP_attention_rows, "rows %lld to %lld of %lld",
-                      (long long)attend->first_row, (long long)(attend->first_row + t),
+                      (long long)attend->first_row, (long long)attend->first_row + t,
                       (long long)call.in[2].shape[1]);
         return FB_NONE;
     }

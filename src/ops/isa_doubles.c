@@ -49,7 +49,7 @@ FB_INLINE dvec exp_dvec(dvec x)
         x - n * all_d(0x1.62e42fef00000p-1) - n * all_d(0x1.473de6af278edp-34);
     dvec e = all_d(c[0]);
 
-#pragma GCC unroll 12
+    FB_UNROLL
     for (int i = 1; i < 12; i++)
         e = e * r + all_d(c[i]);
     e = all_d(1) + (r + r * r * e);

@@ -60,9 +60,9 @@ static float max_row(const float *x, int64_t n)
     int64_t i = 0;
 
     for (; i + STEP <= n; i += STEP)
-#pragma GCC unroll 4
-        for (int v = 0; v < SIDE_BY_SIDE; v++)
-            most[v] = max_vec(load(x + i + v * LANES), most[v]);
+        FB_UNROLL
+    for (int v = 0; v < SIDE_BY_SIDE; v++)
+        most[v] = max_vec(load(x + i + v * LANES), most[v]);
     for (; i + LANES <= n; i += LANES)
         most[0] = max_vec(load(x + i), most[0]);
     store(lanes, max_vec(max_vec(most[0], most[1]), max_vec(most[2], most[3])));

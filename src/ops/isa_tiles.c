@@ -35,34 +35,44 @@ FB_INLINE void tile(int height, bool with_sums, const fb_product *p, corner at)
     vec sums[TALLEST][VECTORS];
     float row_sums[TALLEST];
 
-#pragma GCC unroll 12
+    FB_UNROLL
     for (int r = 0; r < height; r++) {
-        if (with_sums) row_sums[r] = p->goes_on ? at.sums[r] : 0;
-#pragma GCC unroll 4
+        row_sums[r] = 0;
+        FB_UNROLL
         for (int v = 0; v < VECTORS; v++)
-            sums[r][v] =
-                p->goes_on ? load(at.out + r * p->out_stride + v * LANES) : all(0);
+            sums[r][v] = all(0);
     }
+    if (p->goes_on) {
+        FB_UNROLL
+        for (int r = 0; r < height; r++) {
+            if (with_sums) row_sums[r] = at.sums[r];
+            FB_UNROLL
+            for (int v = 0; v < VECTORS; v++)
+                sums[r][v] = load(at.out + r * p->out_stride + v * LANES);
+        }
+    }
+    /* Low tiles have little to do in one step. */
+    FB_TWICE
     for (int64_t k = 0; k < p->k; k++) {
         vec w[VECTORS];
 
-#pragma GCC unroll 4
+        FB_UNROLL
         for (int v = 0; v < VECTORS; v++)
             w[v] = load(at.panel + k * PANEL + v * LANES);
-#pragma GCC unroll 12
+        FB_UNROLL
         for (int r = 0; r < height; r++) {
             const float factor = at.x[r * p->x_stride + k];
 
             if (with_sums) row_sums[r] += factor;
-#pragma GCC unroll 4
+            FB_UNROLL
             for (int v = 0; v < VECTORS; v++)
                 sums[r][v] = fma_all(factor, w[v], sums[r][v]);
         }
     }
-#pragma GCC unroll 12
+    FB_UNROLL
     for (int r = 0; r < height; r++) {
         if (with_sums) at.sums[r] = row_sums[r];
-#pragma GCC unroll 4
+        FB_UNROLL
         for (int v = 0; v < VECTORS; v++)
             store(at.out + r * p->out_stride + v * LANES,
                   (sums[r][v] + all(0)) * all(p->scale));

@@ -93,7 +93,7 @@ void fb_ops_move(fb_ops *ops, fb_place place)
 
 void fb_ops_count(fb_ops *ops, enum fb_op op, double units, double bytes)
 {
-    const double n = ops->n_ledgers;
+    const double n = ops->n_ledgers > 0 ? ops->n_ledgers : 1;
     const fb_count share = {1, units * operators[op].flops / n, bytes / n};
 
     for (int i = 0; i < ops->n_ledgers; i++)
@@ -106,7 +106,7 @@ void fb_ops_count_part(fb_ops *ops, enum fb_op op, int64_t v, int64_t n, fb_scop
                        double units, double bytes)
 {
     const bool own = ops->n_ledgers == n;
-    const double parts = own ? 1 : ops->n_ledgers;
+    const double parts = own || ops->n_ledgers == 0 ? 1 : ops->n_ledgers;
     const fb_count share = {own || v == 0, units * operators[op].flops / parts,
                             bytes / parts};
 

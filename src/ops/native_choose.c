@@ -79,7 +79,8 @@ fb_status fb_native_topk(void *self, const fb_call *call)
     FB_TRY(fb_native_reserve(self, 2 * (size_t)n * sizeof(struct choice) + 1));
     fb_native_loop(self, fb_rows_of(&call->in[0]),
                    8 * (double)fb_array_elements(&call->in[0]), topk_rows, &c);
-    return c.has_nan ? fb_fail(FB_DEFECT, "a score is not a number (NaN)") : FB_OK;
+    return c.has_nan ? fb_fail(FB_DEFECT, "fb_topk: a score is not a number (NaN)")
+                     : FB_OK;
 }
 
 fb_status fb_native_gather(void *self, const fb_call *call)
@@ -127,5 +128,6 @@ fb_status fb_native_argmax(void *self, const fb_call *call)
 
     fb_native_loop(self, call->in[0].shape[0], (double)fb_array_elements(&call->in[0]),
                    argmax_rows, &c);
-    return c.has_nan ? fb_fail(FB_DEFECT, "a logit is not a number (NaN)") : FB_OK;
+    return c.has_nan ? fb_fail(FB_DEFECT, "fb_argmax: a logit is not a number (NaN)")
+                     : FB_OK;
 }

@@ -40,10 +40,10 @@ static void nll_rows(void *context, int64_t begin, int64_t end, int thread)
     }
 }
 
-static fb_status check(struct measuring *m)
+static fb_status check(struct measuring *m, enum fb_op op)
 {
     if (!m->is_bad) return FB_OK;
-    return fb_fail(FB_DEFECT, "a logit is not a number (NaN)");
+    return fb_fail(FB_DEFECT, "fb_%s: a logit is not a number (NaN)", fb_op_name(op));
 }
 
 fb_status fb_native_nll(void *self, const fb_call *call)
@@ -52,7 +52,7 @@ fb_status fb_native_nll(void *self, const fb_call *call)
 
     fb_native_loop(self, call->in[0].shape[0],
                    4 * (double)fb_array_elements(&call->in[0]), nll_rows, &m);
-    return check(&m);
+    return check(&m, FB_OP_nll);
 }
 
 static void p_rows(void *context, int64_t begin, int64_t end, int thread)
@@ -95,5 +95,5 @@ fb_status fb_native_kl(void *self, const fb_call *call)
     fb_native_loop(self, p->shape[0], 4 * (double)fb_array_elements(p), p_rows, &m);
     fb_native_loop(self, q->shape[0], 8 * (double)fb_array_elements(q), kl_rows, &m);
     fb_stack_cut(&native->stack, mark);
-    return check(&m);
+    return check(&m, FB_OP_kl);
 }

@@ -69,6 +69,7 @@ void fb_ops_trace(fb_ops *ops, enum fb_op op, const fb_call *call)
 {
     const int n_in = op == FB_OP_attention ? 1 : 3; /* signals belong to rules */
     struct line line = {.n = 0};
+    fb_array out = call->out;
 
     if (!ops->is_tracing) return;
     if (ops->place.scope != FB_SCOPE_model && ops->place.scope != FB_SCOPE_attention)
@@ -78,7 +79,8 @@ void fb_ops_trace(fb_ops *ops, enum fb_op op, const fb_call *call)
     if (op != FB_OP_kv_copy && op != FB_OP_kv_read) {
         for (int i = 0; i < n_in; i++)
             put_array(&line, &call->in[i], ops->trace_group);
-        put_array(&line, &call->out, ops->trace_group);
+        out.persists = false; /* a result kept for later is one of the batch */
+        put_array(&line, &out, ops->trace_group);
     }
     put(&line, "\n");
     fb_hash_add(&ops->trace, line.text, line.n);

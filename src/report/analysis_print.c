@@ -196,6 +196,7 @@ static void print_setting(fb_text *text, const fb_analysis *a)
     const size_t from = text->n;
 
     fb_text_printf(text, "%s class", r->class_name);
+    if (r->class_reasons[0] != 0) fb_text_printf(text, " (%s)", r->class_reasons);
     if (r->protocol != NULL) {
         fb_text_puts(text, " · ");
         fb_say_protocol(text, r->protocol);

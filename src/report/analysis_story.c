@@ -66,7 +66,7 @@ void fb_story_difference(const fb_story *story, const fb_table *table,
     fb_say_unit(story->text, &story->results->tasks[table->task]);
 }
 
-/* Tables of one number of documents that could all show something are said in one go. */
+/* Tables of one number of documents that could all show something: said in one go. */
 static bool are_alike(const fb_story *story)
 {
     for (int t = 0; t < story->n_tables; t++) {

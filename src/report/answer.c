@@ -57,17 +57,12 @@ static void colored_prose(const fb_page *page, const char *text, const char *end
     if (start < end) fb_html_prose(page->out, start, (size_t)(end - start));
 }
 
-/* Where the paragraph begins to say what was measured: the sentence that starts with
- * the model's name. Its end if there is none. */
-static const char *scope_of(const fb_page *page, const char *paragraph)
+/* Where the paragraph begins to say what it holds for; its end if it does not. */
+static const char *scope_of(const char *text)
 {
-    const char *model = page->results->model.name;
-    const char *end = paragraph + strlen(paragraph);
+    const char *scope = strstr(text, ". Measured on ");
 
-    if (model == NULL || *model == '\0') return end;
-    for (const char *at = paragraph; (at = strstr(at, model)) != NULL; at++)
-        if (at - paragraph >= 2 && strncmp(at - 2, ". ", 2) == 0) return at;
-    return end;
+    return scope == NULL ? text + strlen(text) : scope + 2;
 }
 
 static void paragraph(const fb_page *page)
@@ -76,12 +71,12 @@ static void paragraph(const fb_page *page)
     const char *scope;
 
     if (text == NULL || *text == '\0') return;
-    scope = scope_of(page, text);
+    scope = scope_of(text);
     fb_text_puts(page->out, "<p class=\"lead\">");
     colored_prose(page, text, scope);
     fb_text_puts(page->out, "</p>\n");
     if (*scope == '\0') return;
-    fb_text_puts(page->out, "<p class=\"cap scope\">");
+    fb_text_puts(page->out, "<p class=\"cap\">");
     fb_html_prose(page->out, scope, strlen(scope));
     fb_text_puts(page->out, "</p>\n");
 }
@@ -131,7 +126,8 @@ static void class_badge(const fb_page *page)
         fb_text_puts(page->out,
                      "<li>class and compute quota <b>not checked yet</b></li>\n");
     else
-        fb_html(page->out, "<li>class <b>%s</b> %s</li>\n", name, reasons);
+        fb_html(page->out, "<li>class <b>%s</b>%s%s</li>\n", name,
+                reasons == NULL || *reasons == '\0' ? "" : ": ", reasons);
 }
 
 static void documents_badge(const fb_page *page)
@@ -202,15 +198,17 @@ void fb_page_answer(fb_page *page)
 {
     const fb_analysis *analysis = page->analysis;
     const char *question = page->results->question;
+    const char *headline =
+        analysis->headline != NULL ? analysis->headline : page->results->name;
     const int level = page->number == 1 ? 1 : 2;
 
     fb_html(page->out, "<section class=\"first wrap\" id=\"e%d-answer\">",
             page->number);
     if (question != NULL && *question != '\0')
         fb_html(page->out, "<p class=\"asked\">%s</p>\n", question);
-    fb_html(page->out, "<h%d class=\"answer\">%s</h%d>\n", level,
-            analysis->headline != NULL ? analysis->headline : page->results->name,
-            level);
+    fb_html(page->out, "<h%d class=\"answer\">", level);
+    fb_html_prose(page->out, headline, strlen(headline));
+    fb_html(page->out, "</h%d>\n", level);
     paragraph(page);
     badges(page);
     fb_page_figures(page);

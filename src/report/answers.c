@@ -65,6 +65,11 @@ int fb_page_digits(const fb_page *page, int task, int budget)
 
 /* --- the row */
 
+static const char *trimmed(const char *text)
+{
+    return text + strspn(text, " \n\t");
+}
+
 static void cut_text(fb_text *out, const char *text, size_t most)
 {
     const size_t n = strlen(text);
@@ -79,10 +84,9 @@ static void cut_text(fb_text *out, const char *text, size_t most)
 static size_t agreement(const char *answer, const char *expected)
 {
     const size_t n = strlen(answer);
-    const size_t begin = strspn(answer, " \n\t");
-    size_t same = begin;
+    size_t same = (size_t)(trimmed(answer) - answer);
 
-    expected += strspn(expected, " \n\t");
+    expected = trimmed(expected);
     for (; *expected != '\0' && answer[same] == *expected; expected++)
         same++;
     if (*expected == '\0') return n;
@@ -115,6 +119,8 @@ static void answer_cell(const fb_page *page, const fb_result_cell *cell,
         fb_text_puts(page->out, "<code>");
         answer_text(page->out, cell->answer, expected);
         fb_text_puts(page->out, "</code>");
+    } else {
+        fb_text_puts(page->out, "\xE2\x80\x93");
     }
     fb_text_puts(page->out, "</td>");
 }
@@ -200,17 +206,16 @@ static void context(const fb_page *page, const fb_result_sample *s)
 static void summary(const fb_page *page, int sample)
 {
     const fb_result_sample *s = &page->results->samples[sample];
-    const bool asks =
-        s->question != NULL && strspn(s->question, " \n\t") < strlen(s->question);
+    const bool asks = s->question != NULL && *trimmed(s->question) != '\0';
 
     if (page->options->no_text || (!asks && s->expected == NULL)) {
         fb_text_puts(page->out, has_answers(page, sample) ? "Answers" : "Context");
         return;
     }
-    if (asks) cut_text(page->out, s->question, MOST_SUMMARY);
+    if (asks) cut_text(page->out, trimmed(s->question), MOST_SUMMARY);
     if (s->expected != NULL) {
         fb_html(page->out, " <small>%s</small> <code>", asks ? "expected" : "goes on");
-        cut_text(page->out, s->expected, MOST_SUMMARY);
+        cut_text(page->out, trimmed(s->expected), MOST_SUMMARY);
         fb_text_puts(page->out, "</code>");
     }
 }

@@ -6,13 +6,15 @@
 
 #include <math.h>
 
+/* The baseline's label if some rule was tested against it, else NULL. */
 static const char *baseline_label(const fb_page *page)
 {
-    const int rule = page->analysis->baseline;
+    const fb_analysis *analysis = page->analysis;
 
-    for (int t = 0; t < page->analysis->n_tables && rule >= 0; t++)
-        if (page->analysis->tables[t].baseline >= 0)
-            return page->results->rules[rule].label;
+    for (int t = 0; t < analysis->n_tables && analysis->baseline >= 0; t++)
+        for (int i = 0; i < analysis->tables[t].n_rows; i++)
+            if (analysis->tables[t].rows[i].verdict != FB_VERDICT_reference)
+                return page->results->rules[analysis->baseline].label;
     return NULL;
 }
 
@@ -145,8 +147,8 @@ void fb_page_differences(fb_page *page)
     fb_page_open(page, "differences", "Which differences are real?");
     if (baseline == NULL) {
         fb_text_puts(page->out,
-                     "<p>None was tested: the baseline has no finished cells "
-                     "that others could be paired with.</p>\n");
+                     "<p>None was tested: there is no rule that could be paired with "
+                     "the baseline.</p>\n");
         fb_page_close(page);
         return;
     }

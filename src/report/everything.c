@@ -131,7 +131,7 @@ static void model(const fb_page *page)
 
     fb_html(page->out,
             "<p class=\"cap\">Model %s: %s, %d layers, %d heads, %d kv heads "
-            "of %d, SHA-256 <span class=\"sig\">%s</span>. Program %s, %s.</p>\n",
+            "of %d, SHA-256 <span class=\"sig\">%s</span>. Made by %s on %s.</p>\n",
             m->name, m->architecture, (int)m->layers, (int)m->heads, (int)m->kv_heads,
             (int)m->head_dim, m->sha256, page->results->program,
             page->results->created);

@@ -71,20 +71,21 @@ static const char *standing(const fb_row *row)
     }
 }
 
-/* "KL 0.64 nat, first of 6 rules; beats random." */
+/* "First of the rules by KL, 0.64 nat, it beats random." */
 static void place(const fb_page *page, const fb_table *table, const fb_row *best,
                   bool as_count)
 {
     const fb_result_task *task = &page->results->tasks[table->task];
     const fb_row *base = fb_table_baseline(table);
 
-    if (as_count) {
-        fb_html(page->out, " %s\xC2\xA0", fb_say_metric(task->metric));
-        fb_html_number(page->out, best->mean, table->digits);
-        fb_html(page->out, "%s%s;", *task->unit == '\0' ? "" : "\xC2\xA0", task->unit);
-    }
     if (base == NULL || base == best) return;
-    fb_html(page->out, " First of the rules, it %s ", standing(best));
+    fb_text_puts(page->out, " First of the rules");
+    if (as_count) {
+        fb_html(page->out, " by %s,\xC2\xA0", fb_say_metric(task->metric));
+        fb_html_number(page->out, best->mean, table->digits);
+        fb_html(page->out, "%s%s", *task->unit == '\0' ? "" : "\xC2\xA0", task->unit);
+    }
+    fb_html(page->out, ", it %s ", standing(best));
     fb_html_breakable(page->out, page->results->rules[base->rule].label);
     fb_text_puts(page->out, ".");
 }
@@ -125,7 +126,7 @@ static void extra_work(const fb_page *page, const fb_row *row)
 {
     const double percent = 100 * row->extra_flops;
 
-    if (!isfinite(percent)) return;
+    if (!isfinite(percent) || row->verdict == FB_VERDICT_reference) return;
     fb_text_puts(page->out, " Choosing them costs ");
     fb_html_rule(page, row->rule);
     if (percent > 0 && percent < 0.01)

@@ -14,7 +14,6 @@
 #include "base/hash.h"
 #include "base/memory.h"
 
-#include <stdio.h>
 #include <string.h>
 
 FB_EMBED(page_html, "src/report/page.html");
@@ -137,31 +136,36 @@ static bool page_init(fb_page *page, const struct job *job, int i)
 }
 
 /* "2026-11-29T17:14:04Z" is "29 November 2026"; what is no such date stays. */
-static void date_words(char out[64], const char *created)
+static void date(fb_text *out, const char *created)
 {
     static const char *const months[] = {
         "January", "February", "March",     "April",   "May",      "June",
         "July",    "August",   "September", "October", "November", "December"};
-    int year, month, day;
+    char year[5] = "", month[3] = "", day[3] = "";
+    int64_t m, d;
 
-    if (sscanf(created, "%4d-%2d-%2d", &year, &month, &day) == 3 && month >= 1 &&
-        month <= 12)
-        (void)snprintf(out, 64, "%d %s %d", day, months[month - 1], year);
+    if (strlen(created) >= 10) {
+        memcpy(year, created, 4);
+        memcpy(month, created + 5, 2);
+        memcpy(day, created + 8, 2);
+    }
+    if (fb_parse_int(month, &m) && m >= 1 && m <= 12 && fb_parse_int(day, &d))
+        fb_html(out, "%d %s %s", (int)d, months[m - 1], year);
     else
-        (void)snprintf(out, 64, "%s", created);
+        fb_html_text(out, created);
 }
 
 static void masthead(const fb_page *page)
 {
     const fb_results *results = page->results;
-    char date[64];
-
-    date_words(date, results->created);
 
     fb_html(page->out,
             "<div class=\"top wrap\"><span><b>FlexBudget</b> report \xC2\xB7 %s</span>"
-            "<span>%s \xC2\xB7 <a href=\"#e%d-all\">all numbers</a></span></div>\n",
-            results->name, date, page->number);
+            "<span>",
+            results->name);
+    date(page->out, results->created);
+    fb_html(page->out, " \xC2\xB7 <a href=\"#e%d-all\">all numbers</a></span></div>\n",
+            page->number);
 }
 
 static void experiment(const struct job *job, int i)

@@ -33,8 +33,10 @@
   document.body.append(tip);
 
   function showTip(handler, event, item, value) {
-    tip.style.display = value === null || value === undefined ? "none" : "block";
-    tip.textContent = value ?? "";
+    const shows = event && value !== null && value !== undefined;
+    tip.style.display = shows ? "block" : "none";
+    if (!shows) return; // the mark was left, or its chart is gone
+    tip.textContent = value;
     tip.style.left = `${Math.max(4, Math.min(innerWidth - tip.offsetWidth - 8, event.clientX + 12))}px`;
     tip.style.top = `${event.clientY + 14}px`;
   }
@@ -197,7 +199,7 @@
     const label = Math.min(widest(rows.map((row) => row.rule), 13) + 14, host.clientWidth * 0.4);
     const first = 12;
     const second = first + Math.max(42, widest(rows.filter((r) => r.p).map((row) => row.value), 12)) + 10;
-    const third = second + 50;
+    const third = second + 54;
     const right = third + Math.max(28, widest(rows.map((row) => row.group), 12)) + 4;
     const [worse, better] = lower ? ["worse →", "← better"] : ["← worse", "better →"];
     const nat = unit ? `, ${unit}` : "";
@@ -263,18 +265,25 @@
       await charts[host.dataset.chart](host, x, Number(host.dataset.task), x.budget);
   }
 
-  // One redraw at a time; what was asked for meanwhile is done once, at the end.
+  // One redraw at a time; what is asked for meanwhile is done once, afterwards. The page
+  // says when it is at rest, for those who take its picture.
   let drawing = Promise.resolve();
   const waiting = new Set();
   function update(x) {
     for (const part of $$("[data-budget]", x.root)) part.hidden = Number(part.dataset.budget) !== x.budget;
-    if (waiting.has(x)) return drawing;
+    filter(x);
+    if (waiting.has(x)) return;
     waiting.add(x);
-    drawing = drawing.then(() => {
-      waiting.delete(x);
-      return redraw(x);
-    });
-    return drawing;
+    document.documentElement.dataset.ready = "0";
+    drawing = drawing
+      .then(() => {
+        waiting.delete(x);
+        return redraw(x);
+      })
+      .catch(console.error)
+      .then(() => {
+        if (!waiting.size) document.documentElement.dataset.ready = "1";
+      });
   }
 
   for (const part of $$("details.numbers")) part.open = false; // the charts show them
@@ -288,7 +297,20 @@
     history.replaceState(null, "", `#${address}`);
   }
 
+  // Samples that one rule gets right and another wrong, at the chosen budget.
+  function filter(x) {
+    const [right, wrong] = $$("[data-filter]", x.root).map((select) => select.value);
+    if (right === undefined) return;
+    const is = (sample, rule) => sample.querySelector(`[data-rule="${rule}"] .ok:not([hidden])`) !== null;
+    const samples = $$(".t-samples > tbody", x.root);
+    for (const sample of samples)
+      sample.hidden = (right !== "" && !is(sample, right)) || (wrong !== "" && is(sample, wrong));
+    const left = samples.filter((sample) => !sample.hidden).length;
+    x.root.querySelector(".filter small").textContent = `${left} of ${samples.length}`;
+  }
+
   for (const x of experiments) {
+    for (const select of $$("[data-filter]", x.root)) select.addEventListener("change", () => filter(x));
     const asked = address.get(`b${x.number}`);
     if (asked !== null && x.budgets[asked] !== undefined) x.budget = Number(asked);
     for (const radio of $$(".seg input", x.root)) {
@@ -368,7 +390,5 @@
     timer = setTimeout(() => experiments.forEach(update), 150);
   });
 
-  Promise.all(experiments.map(update)).then(() => {
-    document.documentElement.dataset.ready = "1";
-  });
+  experiments.forEach(update);
 })();

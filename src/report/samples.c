@@ -99,7 +99,7 @@ static void head(const fb_page *page, int task)
 
 static void score_cell(const fb_page *page, int task, int sample, int rule)
 {
-    fb_text_puts(page->out, "<td>");
+    fb_html(page->out, "<td data-rule=\"%d\">", rule);
     for (int b = 0; b < page->results->n_budgets; b++) {
         const bool right = fb_sample_is_right(page, sample, rule, b);
         const double score = fb_sample_score(page, sample, rule, b);
@@ -126,7 +126,10 @@ static void score_row(const fb_page *page, int task, int sample)
     fb_html(page->out, "<tr class=\"s\"><th scope=\"row\">%s</th>", s->key);
     if (has_depth(page, task)) {
         fb_text_puts(page->out, "<td>");
-        if (s->depth >= 0) fb_say_percent(page->out, s->depth);
+        if (s->depth >= 0) {
+            fb_html_number(page->out, 100 * s->depth, 0);
+            fb_text_puts(page->out, "\xC2\xA0%");
+        }
         fb_text_puts(page->out, "</td>");
     }
     fb_html_cell(page->out, (double)s->context_tokens, 0);
@@ -161,6 +164,30 @@ static void samples_of(const fb_page *page, int task, struct candidate *list)
     fb_page_table_close(page, "samples", task);
 }
 
+static void choice(const fb_page *page, const char *name)
+{
+    fb_html(page->out,
+            "<label>%s <select data-filter=\"%s\"><option value=\"\">any</option>",
+            name, name);
+    for (int i = 0; i < page->results->n_rules; i++)
+        fb_html(page->out, "<option value=\"%d\">%s</option>", page->order[i],
+                page->results->rules[page->order[i]].label);
+    fb_text_puts(page->out, "</select></label> ");
+}
+
+/* "Show where snapkv is right and knorm is wrong", where there are many to look at. */
+static void filter(const fb_page *page)
+{
+    const int limit = page->options->samples;
+
+    if (limit > 0 && limit <= FB_REPORT_SAMPLES) return;
+    fb_text_puts(page->out, "<p class=\"filter js noprint\">Show samples: ");
+    choice(page, "right");
+    fb_text_puts(page->out, "and ");
+    choice(page, "wrong");
+    fb_text_puts(page->out, "<small aria-live=\"polite\"></small></p>\n");
+}
+
 void fb_page_samples(fb_page *page)
 {
     const size_t n = (size_t)page->results->n_samples;
@@ -181,6 +208,7 @@ void fb_page_samples(fb_page *page)
                  " Open a line for the answers side by side; underlined: "
                  "where an answer leaves the expected text. <span class=\"js\">"
                  "Keys <kbd>j</kbd> and <kbd>k</kbd> move.</span></p>\n");
+    filter(page);
     for (int t = 0; t < page->results->n_tasks; t++)
         samples_of(page, t, list);
     fb_page_close(page);

@@ -29,13 +29,16 @@ static double share_of(const fb_page *page, const fb_table *table, const fb_row 
     return 100 * (base->mean - row->mean) / (base->mean - full->mean);
 }
 
+/* Some rule beside the two ends of the scale has a share. */
 static bool has_shares(const fb_page *page)
 {
     for (int t = 0; t < page->analysis->n_tables; t++) {
         const fb_table *table = &page->analysis->tables[t];
-        const fb_row *base = fb_table_baseline(table);
 
-        if (base != NULL && isfinite(share_of(page, table, base))) return true;
+        for (int i = 0; i < table->n_rows; i++)
+            if (i != table->baseline && !fb_page_is_full(page, table->rows[i].rule) &&
+                isfinite(share_of(page, table, &table->rows[i])))
+                return true;
     }
     return false;
 }
@@ -45,17 +48,18 @@ static void cell(const fb_page *page, const fb_table *table, int rule)
     const fb_row *row = table == NULL ? NULL : fb_analysis_row(table, rule);
     const double share = row == NULL ? (double)NAN : share_of(page, table, row);
 
-    if (!isfinite(share)) {
+    if (row == NULL || !isfinite(share)) {
         fb_text_puts(page->out, "<td><span>\xE2\x80\x93</span></td>");
     } else if (row == fb_table_baseline(table)) {
         fb_text_puts(page->out, "<td data-v=\"0\"><span>ref</span></td>");
     } else {
         fb_text_puts(page->out, "<td data-v=\"");
         fb_text_add_real(page->out, share);
-        fb_text_printf(page->out,
-                       "\"%s><span style=\"background-color:rgb(var(--%s)/%.2f)\">",
-                       row->verdict == FB_VERDICT_open ? " class=\"ns\"" : "",
-                       share < 0 ? "bad" : "good", 0.72 * fmin(fabs(share), 100) / 100);
+        fb_text_printf(
+            page->out, "\"%s><span style=\"background-color:rgb(var(--%s)/%.2f)\">",
+            row->verdict == FB_VERDICT_open || row->is_without_choice ? " class=\"ns\""
+                                                                      : "",
+            share < 0 ? "bad" : "good", 0.72 * fmin(fabs(share), 100) / 100);
         fb_html_signed(page->out, share, 0);
         fb_text_puts(page->out, "</span></td>");
     }
@@ -125,7 +129,8 @@ void fb_page_tasks(fb_page *page)
         "<p class=\"key\"><span><i style=\"background:rgb(var(--good)/.72)\"></i>"
         "nearer to full</span><span><i style=\"background:rgb(var(--bad)/.72)\">"
         "</i>worse than the baseline</span><span><i class=\"hatch\"></i>hatched: "
-        "not distinguishable from the baseline (Holm)</span></p>\n"
+        "not distinguishable from the baseline (Holm), or nothing left to "
+        "choose</span></p>\n"
         "<p class=\"cap\">Colour stops at \xC2\xB1"
         "100, the number does not. Tasks "
         "are not averaged: their units differ.</p>\n");

@@ -123,7 +123,7 @@ static int signed_sums(double *sums, const struct document *documents, int n)
  */
 static double exact_p(const struct document *documents, int n_groups, double least)
 {
-    double left[1 << HALF], right[1 << HALF];
+    double left[1 << HALF] = {0}, right[1 << HALF] = {0};
     const int split = n_groups / 2;
     const int n_left = signed_sums(left, documents, split);
     const int n_right = signed_sums(right, documents + split, n_groups - split);
@@ -160,6 +160,7 @@ fb_status fb_sign_flip(double *p_out, const double *d, const int *group, int n,
 
     *p_out = (double)NAN;
     FB_TRY(sum_documents(&documents, d, group, n, n_groups));
+    FB_ASSERT(documents != NULL);
     for (int g = 0; g < n_groups; g++)
         sum += documents[g].sum;
     least = fabs(sum) - equal_within * n;

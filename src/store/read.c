@@ -299,6 +299,7 @@ fb_status fb_store_read(fb_store *store, const char *spec_sha256,
     *out = NULL;
     if (reader == NULL) return fb_fail(FB_NO_MEMORY, "no memory to read the results");
     reader->store = store;
+    reader->results.owner = reader;
     status = fb_query_run(store, "BEGIN", NULL, 0);
     if (status == FB_OK) {
         status = read_all(reader, spec_sha256);
@@ -314,7 +315,7 @@ fb_status fb_store_read(fb_store *store, const char *spec_sha256,
 
 void fb_results_free(const fb_results *results)
 {
-    fb_reader *reader = (fb_reader *)(uintptr_t)results; /* its first member */
+    fb_reader *reader = results == NULL ? NULL : results->owner;
 
     if (reader == NULL) return;
     fb_pool_clear(&reader->pool);

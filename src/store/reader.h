@@ -14,7 +14,6 @@ typedef struct fb_links {
     int n;
 } fb_links;
 
-/* `results` comes first: fb_results_free() finds the rest behind it. */
 typedef struct fb_reader {
     fb_results results;
     fb_pool pool;

@@ -207,6 +207,7 @@ typedef struct fb_results {
     const fb_result_cell *cells;    /* sorted by (sample, rule, budget, seed) */
     const char *const *notes;       /* "warning: ..." */
     int n_tasks, n_samples, n_rules, n_budgets, n_cells, n_notes;
+    void *owner; /* of all of the above: for fb_results_free alone */
 } fb_results;
 
 /* The experiment with this spec hash, or the only (else the last) one for NULL. */

@@ -6,27 +6,19 @@
  * with which the context is not longer than asked; then the real next words follow. A
  * needle stands before the sentence that begins nearest to its depth.
  *
- * Depths are stratified: n documents have the depths (s + 1/2) / n, each once. Document
- * i takes s = i * step mod n, step being near the golden section of n, so that the
- * first few documents are spread over the depths too.
- *
  * A context that is to be read by two tasks must be the same bytes in both: everything
- * follows from the seed, the document's number and the options; `after` does
- * not enter the context.
+ * follows from the seed, the document's number and the options without `after`.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "base/check.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "task/secrets.h"
 
-#include <flexbudget/task.h>
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { LEAST_TEXT = 16, MOST_WORD = 64 }; /* tokens in the shortest context; bytes */
-enum { STREAM_START = 1, STREAM_SECRETS = 2 };
 
 struct fb_haystack {
     const fb_task_env *env;
@@ -38,8 +30,7 @@ struct fb_haystack {
     fb_hay hay;
 };
 
-/* --- the ring -----------------------------------------------------------------------
- */
+/* --- the ring --- */
 
 static bool is_space(char c)
 {
@@ -76,8 +67,7 @@ static fb_status make_ring(fb_haystack *h)
     return FB_OK;
 }
 
-/* --- sentences ----------------------------------------------------------------------
- */
+/* --- sentences --- */
 
 /* True if the stop at `stop` ends an abbreviation of a title or a single letter. */
 static bool is_abbreviation(const char *text, size_t stop)
@@ -124,105 +114,7 @@ static size_t nearest_sentence(const char *body, size_t target, size_t end)
     return before;
 }
 
-/* --- the secrets --------------------------------------------------------------------
- */
-
-static uint64_t stream_of(int purpose, int64_t document)
-{
-    return (uint64_t)purpose << 48 | (uint64_t)document;
-}
-
-static void draw_pair(fb_random *random, char *out, size_t n)
-{
-    char adjective[32], noun[32];
-
-    fb_library_word(fb_library_find("adjectives")->text, random, adjective,
-                    sizeof adjective);
-    fb_library_word(fb_library_find("nouns")->text, random, noun, sizeof noun);
-    (void)snprintf(out, n, "%s-%s", adjective, noun);
-}
-
-/* A UUID of version 4: 122 random bits. */
-static void draw_uuid(fb_random *random, char *out, size_t n)
-{
-    const uint64_t all = UINT64_C(1) << 48;
-    const uint64_t a = fb_random_below(random, all), b = fb_random_below(random, all);
-    const uint64_t c = fb_random_below(random, all);
-
-    (void)snprintf(
-        out, n, "%08llx-%04llx-4%03llx-%04llx-%012llx", (unsigned long long)(a >> 16),
-        (unsigned long long)(a & 0xFFFF), (unsigned long long)(b & 0xFFF),
-        (unsigned long long)(0x8000 | (b >> 12 & 0x3FFF)), (unsigned long long)c);
-}
-
-static void draw_value(fb_random *random, fb_secret secret, fb_needle *needle)
-{
-    static const char *const kinds[] = {"number", "word", "code"};
-
-    (void)snprintf(needle->kind, sizeof needle->kind, "%s", kinds[secret]);
-    switch (secret) {
-    case FB_SECRET_NUMBER:
-        (void)snprintf(
-            needle->value, sizeof needle->value, "%llu",
-            (unsigned long long)(1000000 + fb_random_below(random, 9000000)));
-        break;
-    case FB_SECRET_WORD:
-        draw_pair(random, needle->value, sizeof needle->value);
-        break;
-    case FB_SECRET_UUID:
-        draw_uuid(random, needle->value, sizeof needle->value);
-        break;
-    }
-}
-
-static bool has_key(const fb_needle *needles, int n, const char *key)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(needles[i].key, key) == 0 || strcmp(needles[i].value, key) == 0)
-            return true;
-    return false;
-}
-
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    return b == 0 ? a : common_divisor(b, a % b);
-}
-
-/* The depth of the first needle of document `i`. */
-static double depth_of(const fb_haystack_options *options, int64_t i)
-{
-    const int64_t n = options->documents;
-    int64_t step = n * 618 / 1000;
-
-    if (options->depths == 1) return 0.5;
-    if (options->depths > 1)
-        return (double)(i % options->depths) / (double)(options->depths - 1);
-    while (step < 1 || common_divisor(step, n) != 1)
-        step++;
-    return ((double)(i % n * step % n) + 0.5) / (double)n;
-}
-
-/* Further needles are spread evenly from the first one on, round the end. */
-static void draw_needles(fb_haystack *h, int64_t i)
-{
-    const int n = (int)h->options.keys;
-    const double first = n == 0 ? 0 : depth_of(&h->options, i);
-    fb_random random;
-
-    fb_random_seed(&random, h->env->seed, stream_of(STREAM_SECRETS, i));
-    for (int k = 0; k < n; k++) {
-        fb_needle *needle = &h->needles[k];
-
-        do
-            draw_pair(&random, needle->key, sizeof needle->key);
-        while (has_key(h->needles, k, needle->key));
-        draw_value(&random, h->options.secret, needle);
-        needle->depth = k == 0 ? first : fmod(first + (double)k / n, 1);
-    }
-}
-
-/* --- the context --------------------------------------------------------------------
- */
+/* --- the context --- */
 
 static void add_intro(fb_haystack *h)
 {
@@ -250,34 +142,48 @@ static size_t place_of(const fb_haystack *h, const char *body, size_t end, int k
     return nearest_sentence(body, (size_t)(depth * (double)end), end);
 }
 
-/* The context with `end` bytes of running text: its tokens, template included. */
-static fb_status build(fb_haystack *h, const char *body, size_t end, int64_t *tokens)
+static fb_status count_context(fb_haystack *h, int64_t *tokens)
 {
-    const int n = (int)h->options.keys;
-    size_t place[FB_MAX_NEEDLES], done = 0;
-    bool is_in[FB_MAX_NEEDLES] = {false};
-
-    fb_text_clear(&h->context);
-    add_intro(h);
-    for (int k = 0; k < n; k++)
-        place[k] = place_of(h, body, end, k);
-    for (int round = 0; round < n; round++) {
-        int next = -1;
-
-        for (int k = 0; k < n; k++)
-            if (!is_in[k] && (next < 0 || place[k] < place[next])) next = k;
-        is_in[next] = true;
-        fb_text_add(&h->context, body + done, place[next] - done);
-        done = place[next];
-        if (done == end) fb_text_puts(&h->context, " ");
-        add_needle(h, &h->needles[next]);
-        if (done < end) fb_text_puts(&h->context, " ");
-    }
-    fb_text_add(&h->context, body + done, end - done);
     FB_TRY(fb_text_status(&h->context));
     FB_TRY(h->env->count(h->env->self, fb_text_string(&h->context), tokens));
     *tokens += h->env->template_tokens;
     return FB_OK;
+}
+
+/* Sorts the needles' numbers by where they go; equal places keep their order. */
+static void order_needles(const fb_haystack *h, const char *body, size_t end,
+                          size_t place[FB_MAX_NEEDLES], int order[FB_MAX_NEEDLES])
+{
+    for (int k = 0; k < (int)h->options.keys; k++) {
+        int i = k;
+
+        place[k] = place_of(h, body, end, k);
+        for (; i > 0 && place[order[i - 1]] > place[k]; i--)
+            order[i] = order[i - 1];
+        order[i] = k;
+    }
+}
+
+/* The context with `end` bytes of running text: its tokens, template included. */
+static fb_status build(fb_haystack *h, const char *body, size_t end, int64_t *tokens)
+{
+    size_t place[FB_MAX_NEEDLES] = {0}, done = 0;
+    int order[FB_MAX_NEEDLES] = {0};
+
+    fb_text_clear(&h->context);
+    add_intro(h);
+    order_needles(h, body, end, place, order);
+    for (int i = 0; i < (int)h->options.keys; i++) {
+        const size_t at = place[order[i]];
+
+        fb_text_add(&h->context, body + done, at - done);
+        if (at == end) fb_text_puts(&h->context, " ");
+        add_needle(h, &h->needles[order[i]]);
+        if (at < end) fb_text_puts(&h->context, " ");
+        done = at;
+    }
+    fb_text_add(&h->context, body + done, end - done);
+    return count_context(h, tokens);
 }
 
 /* Tokens of template, introduction and needles. */
@@ -289,13 +195,10 @@ static fb_status count_frame(fb_haystack *h, int64_t *out)
         add_needle(h, &h->needles[k]);
         fb_text_puts(&h->context, " ");
     }
-    FB_TRY(fb_text_status(&h->context));
-    FB_TRY(h->env->count(h->env->self, fb_text_string(&h->context), out));
-    *out += h->env->template_tokens;
-    return FB_OK;
+    return count_context(h, out);
 }
 
-/* --- fitting ------------------------------------------------------------------------ */
+/* --- fitting --- */
 
 /* Running text to be cut, and whether a cut took all of it. */
 struct body {
@@ -418,8 +321,7 @@ static fb_status read_body(fb_haystack *h, struct body body, const fb_hay **out)
     return FB_OK;
 }
 
-/* --- the front doors ----------------------------------------------------------------
- */
+/* --- the front doors --- */
 
 /* The smallest length at which every document has its needles and some text. */
 static fb_status check_length(fb_haystack *h)
@@ -427,7 +329,7 @@ static fb_status check_length(fb_haystack *h)
     int64_t smallest = 0, frame = 0;
 
     for (int64_t i = 0; i < h->options.documents; i++) {
-        draw_needles(h, i);
+        fb_secrets_draw(h->needles, &h->options, h->env->seed, i);
         FB_TRY(count_frame(h, &frame));
         if (frame + LEAST_TEXT > smallest) smallest = frame + LEAST_TEXT;
         if (h->options.keys == 0) break; /* all alike */
@@ -479,7 +381,7 @@ static const char *draw_start(fb_haystack *h, int64_t i)
     fb_random random;
     size_t at;
 
-    fb_random_seed(&random, h->env->seed, stream_of(STREAM_START, i));
+    fb_draw_seed(&random, h->env->seed, FB_DRAW_START, i);
     at = (size_t)fb_random_below(&random, h->n_ring);
     while (at < h->n_ring && !begins_sentence(h->ring, at))
         at++;
@@ -492,7 +394,7 @@ fb_status fb_haystack_document(fb_haystack *haystack, int64_t i, const fb_hay **
 
     *out = NULL;
     if (h->ring == NULL) FB_TRY(make_ring(h));
-    draw_needles(h, i);
+    fb_secrets_draw(h->needles, &h->options, h->env->seed, i);
     FB_TRY(read_body(h, (struct body){draw_start(h, i), h->n_ring, false}, out));
     if (*out != NULL) return FB_OK;
     return fb_fail(FB_USAGE,

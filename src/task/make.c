@@ -6,6 +6,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/check.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "task/task.h"
@@ -31,8 +32,7 @@ struct making {
     int64_t n_documents, n_rejected;
 };
 
-/* --- unique keys --------------------------------------------------------------------
- */
+/* --- unique keys --- */
 
 /* FNV-1a, 64 bits: among a million keys two agree by chance in 1 of 40 million runs. */
 static uint64_t hash_of(const char *key)
@@ -90,8 +90,7 @@ static bool is_used(const struct keys *keys, const char *key)
     return keys->n > 0 && *slot_of(keys, hash_of(key)) != 0;
 }
 
-/* --- checks -------------------------------------------------------------------------
- */
+/* --- checks --- */
 
 static fb_status check_text(const char *what, const char *text)
 {
@@ -205,8 +204,7 @@ static fb_status check(struct making *making, const fb_document *document)
     return FB_OK;
 }
 
-/* --- the environment of the task ----------------------------------------------------
- */
+/* --- the environment of the task --- */
 
 static fb_status count(void *self, const char *text, int64_t *out)
 {
@@ -272,7 +270,7 @@ static void skip(void *self, const char *sentence)
     struct making *making = self;
 
     making->n_rejected++;
-    making->outer->skip(making->outer->self, sentence);
+    if (making->outer->skip != NULL) making->outer->skip(making->outer->self, sentence);
 }
 
 static fb_status judge(const struct making *making, fb_status status)
@@ -299,6 +297,8 @@ fb_status fb_task_make(const fb_bound_task *task, const fb_task_env *env)
     fb_status status = fb_bound_task_check(task);
 
     if (status != FB_OK) return status;
+    FB_ASSERT(env->count != NULL && env->cut != NULL);
+    FB_ASSERT(env->emit != NULL && env->reject != NULL);
     inner.self = &making;
     inner.count = count;
     inner.cut = cut;

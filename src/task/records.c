@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <flexbudget/task.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,8 +32,7 @@ struct fb_records {
     struct room *rooms;
 };
 
-/* --- lines --------------------------------------------------------------------------
- */
+/* --- lines --- */
 
 static fb_status fill(fb_records *r)
 {
@@ -72,6 +72,11 @@ static fb_status read_line(fb_records *r, bool *there)
     return fb_text_status(&r->text);
 }
 
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
 /* The line without byte-order mark and white space around it. */
 static const char *trim(const fb_records *r, size_t *n_out)
 {
@@ -82,18 +87,17 @@ static const char *trim(const fb_records *r, size_t *n_out)
         line += 3;
         n -= 3;
     }
-    while (n > 0 && memchr(" \t\r", line[0], 3) != NULL) {
+    while (n > 0 && is_blank(line[0])) {
         line++;
         n--;
     }
-    while (n > 0 && memchr(" \t\r", line[n - 1], 3) != NULL)
+    while (n > 0 && is_blank(line[n - 1]))
         n--;
     *n_out = n;
     return line;
 }
 
-/* --- the file -----------------------------------------------------------------------
- */
+/* --- the file --- */
 
 fb_status fb_records_open(fb_records **out, const char *path)
 {
@@ -191,8 +195,7 @@ int64_t fb_records_line(const fb_records *records)
     return records->line;
 }
 
-/* --- fields -------------------------------------------------------------------------
- */
+/* --- fields --- */
 
 /* The first of "key|id" that is there and not null; its name in `name` [64]. */
 static const fb_json *find_field(const fb_record *record, const char *names,

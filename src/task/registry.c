@@ -46,8 +46,7 @@ const fb_task *fb_task_find(const char *name)
     return NULL;
 }
 
-/* --- binding ------------------------------------------------------------------------
- */
+/* --- binding --- */
 
 fb_status fb_task_bind_unlisted(fb_bound_task **out, const fb_task *task)
 {
@@ -128,8 +127,7 @@ fb_status fb_bound_task_check(const fb_bound_task *task)
     return FB_OK;
 }
 
-/* --- expressions --------------------------------------------------------------------
- */
+/* --- expressions --- */
 
 /* Sets the pairs of "key=value,key=value", which is cut up. */
 static fb_status set_pairs(fb_bound_task *task, char *pairs)
@@ -179,8 +177,7 @@ void fb_bound_task_free(fb_bound_task *task)
     fb_free(task);
 }
 
-/* --- what it is ---------------------------------------------------------------------
- */
+/* --- what it is --- */
 
 const fb_task *fb_bound_task_get(const fb_bound_task *task)
 {

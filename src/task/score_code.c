@@ -153,27 +153,30 @@ static size_t total_of_blocks(struct matcher *m)
     return total;
 }
 
+static fb_status measure(struct matcher *m, double *out)
+{
+    FB_TRY(mark_popular(m));
+    *out = 2.0 * (double)total_of_blocks(m) / (double)(m->a.n + m->b.n);
+    return FB_OK;
+}
+
 static fb_status ratio(fb_points a, fb_points b, double *out)
 {
     const size_t n = b.n + 1;
-    struct matcher m = {.a = a, .b = b};
     size_t *lengths = fb_alloc(FB_ACCOUNT_other, fb_size_mul(n, 2 * sizeof *lengths));
-    fb_status status = FB_OK;
-
-    m.popular = fb_alloc(FB_ACCOUNT_other, n * sizeof *m.popular);
+    bool *popular = fb_alloc(FB_ACCOUNT_other, n * sizeof *popular);
     /* Every open range but one lies beside a block of its own. */
-    m.open = fb_alloc(FB_ACCOUNT_other, fb_size_mul(n + 1, sizeof *m.open));
-    if (lengths == NULL || m.popular == NULL || m.open == NULL)
+    struct range *open = fb_alloc(FB_ACCOUNT_other, fb_size_mul(n + 1, sizeof *open));
+    fb_status status;
+
+    if (lengths != NULL && popular != NULL && open != NULL)
+        status = measure(
+            &(struct matcher){a, b, popular, lengths, lengths + n, open, 0}, out);
+    else
         status = fb_fail(FB_NO_MEMORY, "no memory to score a text");
-    if (status == FB_OK) status = mark_popular(&m);
-    if (status == FB_OK) {
-        m.above = lengths;
-        m.current = lengths + n;
-        *out = 2.0 * (double)total_of_blocks(&m) / (double)(a.n + b.n);
-    }
     fb_free(lengths);
-    fb_free(m.popular);
-    fb_free(m.open);
+    fb_free(popular);
+    fb_free(open);
     return status;
 }
 

@@ -51,8 +51,7 @@ static void sort_tokens(struct tokens *tokens)
     qsort(tokens->at, tokens->n, sizeof *tokens->at, fb_points_compare);
 }
 
-/* --- words --------------------------------------------------------------------------
- */
+/* --- words --- */
 
 static void delete_punctuation(fb_points *text)
 {
@@ -101,8 +100,7 @@ static fb_status split_words(struct tokens *out, fb_points *lower, fb_points tex
     return FB_OK;
 }
 
-/* --- characters ---------------------------------------------------------------------
- */
+/* --- characters --- */
 
 /* The Chinese marks that LongBench's list has, in ascending order. The list lacks the
  * opening double angle bracket U+300A, so we lack it too. */

@@ -46,8 +46,7 @@ fb_status fb_score_exact(const fb_answer_pair *pair, double *out)
     return FB_OK;
 }
 
-/* --- class names --------------------------------------------------------------------
- */
+/* --- class names --- */
 
 /* How the name of a class occurs in a text. */
 enum place { IS_ABSENT, IS_INSIDE, IS_ALL };
@@ -113,8 +112,7 @@ fb_status fb_score_class(const fb_answer_pair *pair, double *out)
     return status;
 }
 
-/* --- numbers ------------------------------------------------------------------------
- */
+/* --- numbers --- */
 
 /* The next run of digits, cut from the front of `rest`. */
 static bool next_digits(fb_points *rest, fb_points *run)

@@ -33,8 +33,7 @@ struct occurrence {
     int32_t *slot; /* where its number goes */
 };
 
-/* --- cutting ------------------------------------------------------------------------
- */
+/* --- cutting --- */
 
 static fb_status new_words(struct words *out, size_t most)
 {
@@ -112,8 +111,7 @@ static fb_status read_words(struct words out[2], int32_t *n_words,
     return status;
 }
 
-/* --- longest common subsequences ----------------------------------------------------
- */
+/* --- longest common subsequences --- */
 
 /* Lengths for all beginnings of a [m] and b [n]: table [m + 1, n + 1]. */
 static void fill_table(int32_t *table, const int32_t *a, size_t m, const int32_t *b,
@@ -172,8 +170,7 @@ static fb_status mark_all(bool *marked, const struct words *said,
     return FB_OK;
 }
 
-/* --- the score ----------------------------------------------------------------------
- */
+/* --- the score --- */
 
 static size_t count_marked(const bool *marked, int32_t n)
 {

@@ -116,7 +116,7 @@ static void attend_in_double(const struct text *text, int64_t i, int64_t h, doub
 {
     const int64_t g = h / (text->heads / text->kv_heads), d = text->d;
     const float *q = text->x + i * text->width + h * d;
-    double max = -INFINITY, l = 0;
+    double max = -HUGE_VAL, l = 0;
 
     for (int64_t j = 0; j < text->n; j++) {
         const float *k = text->x + j * text->width + (text->heads + g) * d;

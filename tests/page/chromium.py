@@ -17,7 +17,7 @@ import tempfile
 import time
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-PATIENCE = 60.0  # seconds for one answer; machines are busy
+PATIENCE = 30.0  # seconds for one answer; machines are busy
 
 
 def find():
@@ -125,13 +125,17 @@ class Tab:
 
     def open(self, path, ready=None):
         """Opens a file and waits until the expression `ready` is true."""
-        self.call("Page.navigate", url="file://" + os.path.abspath(path))
-        deadline = time.monotonic() + PATIENCE
+        path, _, fragment = path.partition("#")
+        url = "file://" + os.path.abspath(path) + ("#" + fragment if fragment else "")
+        self.call("Page.navigate", url=url)
         ready = ready or "document.readyState === 'complete'"
-        ready = f"location.protocol === 'file:' && document.documentElement && ({ready})"
-        while not self.value(ready):
+        self.until(f"location.protocol === 'file:' && document.documentElement && ({ready})")
+
+    def until(self, expression):
+        deadline = time.monotonic() + PATIENCE
+        while not self.value(expression):
             if time.monotonic() > deadline:
-                raise RuntimeError(f"{path} is not ready; {self.said()}")
+                raise RuntimeError(f"never true: {expression}; console: {self.said()}")
             time.sleep(0.05)
 
     def value(self, expression):

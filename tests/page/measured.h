@@ -56,7 +56,7 @@ static inline void measured_begin(struct measured *m, fb_store *store)
         .spec_sha256 = "5bec0000000000000000000000000000"
                        "00000000000000000000000000000002",
         .class_name = "open",
-        .class_reasons = "(published protection)",
+        .class_reasons = "published protection",
         .program = "flexbudget 0.1.0",
         .baseline = "random",
         .kernel = "torch.f32.sdpa",

@@ -3,13 +3,14 @@
  * Documents of about 512 tokens, two budgets, seven rules, three probes:
  *
  *   needle_agnostic   read, evict, then question and answer
- *   needle_aware      read with the question, evict both together, then the rest
- *   continuation      read, evict, then the next 33 words of the text
+ *   needle_aware      read with the question, evict both together (the question stays),
+ *                     then the rest
+ *   continuation      read, evict, then the next 33 tokens of the text
  *
- * Stored per cell, rounded to six digits: NLL and KL per token of the reference, exact
- * match, share of tokens right, agreement with the full cache. A cell differs where a
- * near tie at the edge of a kept set falls the other way, so not all must agree to the
- * last digit: NLL and KL within 1e-3 nats in nine cells of ten, within 0.1 in all.
+ * Stored per cell, rounded to six digits: NLL and KL per token of the reference, and the
+ * share of tokens right. A cell differs where a near tie at the edge of a kept set falls
+ * the other way, so not all agree to the last digit: NLL and KL within 1e-3 nats in nine
+ * cells of ten, within 0.02 in all. The oracle's rows are those of prompt and answer.
  *
  * `random` there came from another generator and is left out.
  *
@@ -17,7 +18,7 @@
  */
 #include "tests/support/reference.h"
 
-enum { LAYERS = 30, KV_HEADS = 3, N_DOCUMENTS = 6, MOST_LINES = 1024 };
+enum { LAYERS = 30, KV_HEADS = 3, N_DOCUMENTS = 4, MOST_LINES = 1024 };
 
 /* Their names, ours. */
 static const struct {
@@ -138,7 +139,7 @@ static void compare(tally *sum, json_t *line, const fb_answer *answer,
 
 /* --- one document --------------------------------------------------------------------- */
 
-static fb_variant *evict(fb_reading *reading, int r, int keep)
+static fb_variant *evict(fb_reading *reading, int r, int keep, int64_t protect_last)
 {
     const fb_protect protect = {.kind = FB_PROTECT_PUBLISHED};
     const fb_cache_shape shape = {LAYERS, KV_HEADS, 64};
@@ -151,14 +152,14 @@ static fb_variant *evict(fb_reading *reading, int r, int keep)
     if (r == 0)
         must(fb_keep_all(&out, reading));
     else
-        must(fb_evict(&out, reading, r, &protect, 0, k));
+        must(fb_evict(&out, reading, r, &protect, protect_last, k));
     return out;
 }
 
 /* All rules and budgets of one question, as one batch. */
 static void answer_cells(tally *sum, const lines *results, int document,
                          const char *probe, fb_reading *reading,
-                         const fb_question *question)
+                         const fb_question *question, int64_t protect_last)
 {
     const fb_answer_options options = {.generate = false};
     fb_variant *variant[N_CELLS];
@@ -166,7 +167,7 @@ static void answer_cells(tally *sum, const lines *results, int document,
 
     must(fb_foresee(reading, question));
     for (int c = 0; c < N_CELLS; c++)
-        variant[c] = evict(reading, c / N_KEEPS, keeps[c % N_KEEPS]);
+        variant[c] = evict(reading, c / N_KEEPS, keeps[c % N_KEEPS], protect_last);
     must(fb_answer_group(reading, variant, N_CELLS, question, &options, answer));
     for (int c = 0; c < N_CELLS; c++) {
         const int r = c / N_KEEPS, keep = r == 0 ? 100 : keeps[c % N_KEEPS];
@@ -207,13 +208,13 @@ static void check_document(tally *sum, const lines *results, json_t *document)
         fb_alloc(FB_ACCOUNT_other, (size_t)(context.n + asked.n) * sizeof *both);
 
     assert_non_null(both);
-    answer_cells(&sum[0], results, d, "needle_agnostic", reading, &needle);
-    answer_cells(&sum[2], results, d, "continuation", reading, &goes_on);
+    answer_cells(&sum[0], results, d, "needle_agnostic", reading, &needle, 0);
+    answer_cells(&sum[2], results, d, "continuation", reading, &goes_on, 0);
     fb_reading_free(reading);
     memcpy(both, context.ids, (size_t)context.n * sizeof *both);
     memcpy(both + context.n, asked.ids, (size_t)asked.n * sizeof *both);
     reading = read_ids(both, context.n + asked.n);
-    answer_cells(&sum[1], results, d, "needle_aware", reading, &rest);
+    answer_cells(&sum[1], results, d, "needle_aware", reading, &rest, asked.n);
     fb_reading_free(reading);
     fb_free(both);
     fb_free(context.ids);
@@ -242,8 +243,8 @@ static void cells_are_those_measured_with_kvpress(void **state)
                       probes[p], sum[p].n, sum[p].n_far, sum[p].furthest,
                       sum[p].n_accuracy);
         assert_true(sum[p].n_far * 10 <= sum[p].n);
-        assert_true(sum[p].furthest <= 0.1);
-        assert_true(sum[p].n_accuracy * 10 <= sum[p].n);
+        assert_true(sum[p].furthest <= 0.02);
+        assert_true(sum[p].n_accuracy <= 1);
     }
     free_lines(&prompts);
     free_lines(&results);

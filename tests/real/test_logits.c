@@ -300,6 +300,8 @@ static void watch_prompt(const safetensors *file, const char *name)
 
 static void every_layer_is_that_of_transformers(void **state)
 {
+    double worst[N_SIGHTS] = {0};
+
     (void)state;
     for (int p = 0; p < N_PROMPTS; p++) {
         safetensors file;
@@ -309,14 +311,14 @@ static void every_layer_is_that_of_transformers(void **state)
         safetensors_open(&file, path);
         watch_prompt(&file, prompts[p]);
         for (int l = 0; l < N_LAYERS; l++)
-            for (int s = 0; s < N_SIGHTS; s++) {
-                const double worst = sight_differs(&file, l, s);
-
-                print_message("%-6s layer %2d %-16s differs by %.2g of the largest\n",
-                              prompts[p], layers[l], sights[s].theirs, worst);
-                assert_true(worst <= 1e-4);
-            }
+            for (int t = 0; t < N_SIGHTS; t++)
+                worst[t] = fmax(worst[t], sight_differs(&file, l, t));
         safetensors_close(&file);
+    }
+    for (int t = 0; t < N_SIGHTS; t++) {
+        print_message("%-16s differs by %.2g of the largest\n", sights[t].theirs,
+                      worst[t]);
+        assert_true(worst[t] <= 5e-5);
     }
 }
 

@@ -36,7 +36,7 @@ static void position_and_chance_follow_their_formulas(void **state)
     const struct study study = {.title = "position and chance",
                                 .model = "builtin",
                                 .shape = {.n = N, .pairs = P},
-                                .n_sequences = 200,
+                                .n_sequences = 150,
                                 CLAIMS(claims)};
 
     (void)state;
@@ -59,7 +59,7 @@ static void attention_rules_miss_a_question_they_have_not_seen(void **state)
     const struct study study = {.title = "attention, the question unseen",
                                 .model = "builtin",
                                 .shape = {.n = N, .pairs = P},
-                                .n_sequences = 120,
+                                .n_sequences = 100,
                                 CLAIMS(claims)};
 
     (void)state;
@@ -78,7 +78,7 @@ static void attention_of_the_question_finds_the_value(void **state)
     const struct study study = {.title = "attention, the question seen",
                                 .model = "builtin",
                                 .shape = {.n = N, .pairs = P},
-                                .n_sequences = 120,
+                                .n_sequences = 100,
                                 CLAIMS(claims)};
 
     (void)state;
@@ -96,7 +96,7 @@ static void key_rules_without_a_hint_are_chance(void **state)
     const struct study study = {.title = "norms unrelated to the tokens",
                                 .model = "builtin",
                                 .shape = {.n = N, .pairs = P},
-                                .n_sequences = 120,
+                                .n_sequences = 100,
                                 CLAIMS(claims)};
 
     (void)state;
@@ -114,7 +114,7 @@ static void norms_planted_for_a_rule_make_it_perfect(void **state)
     const struct study study = {.title = "norms planted for knorm",
                                 .model = "builtin:good",
                                 .shape = {.n = N, .pairs = P},
-                                .n_sequences = 120,
+                                .n_sequences = 100,
                                 CLAIMS(claims)};
 
     (void)state;
@@ -132,7 +132,7 @@ static void norms_planted_against_a_rule_make_it_useless(void **state)
     const struct study study = {.title = "norms planted against knorm",
                                 .model = "builtin:bad",
                                 .shape = {.n = N, .pairs = P},
-                                .n_sequences = 120,
+                                .n_sequences = 100,
                                 CLAIMS(claims)};
 
     (void)state;
@@ -148,7 +148,7 @@ static void without_the_sink_head_losing_bos_is_harmless(void **state)
     const struct study study = {.title = "sink head off",
                                 .model = "builtin:quiet",
                                 .shape = {.n = N, .pairs = P},
-                                .n_sequences = 200,
+                                .n_sequences = 150,
                                 CLAIMS(claims)};
 
     (void)state;
@@ -168,7 +168,7 @@ static void inert_filler_is_what_keydiff_drops_first(void **state)
     const struct study study = {.title = "inert filler",
                                 .model = "builtin",
                                 .shape = {.n = N, .pairs = P, .is_inert = true},
-                                .n_sequences = 200,
+                                .n_sequences = 150,
                                 CLAIMS(claims)};
 
     (void)state;
@@ -193,14 +193,14 @@ static void accumulated_attention_keeps_what_was_looked_at_before(void **state)
                               .shape = shape,
                               .first_asked = 0,
                               .n_asked = 4,
-                              .n_sequences = 200,
+                              .n_sequences = 150,
                               CLAIMS(hot_claims)};
     const struct study cold = {.title = "4 pairs stand three times; another is asked",
                                .model = "builtin",
                                .shape = shape,
                                .first_asked = 4,
                                .n_asked = 11,
-                               .n_sequences = 200,
+                               .n_sequences = 150,
                                CLAIMS(cold_claims)};
 
     (void)state;
@@ -223,7 +223,7 @@ static void longer_answers_are_harder(void **state)
     const struct study study = {.title = "values of four tokens",
                                 .model = "builtin",
                                 .shape = {.n = N, .pairs = 6, .values = 4},
-                                .n_sequences = 200,
+                                .n_sequences = 150,
                                 CLAIMS(claims)};
 
     (void)state;

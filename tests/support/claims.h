@@ -129,7 +129,8 @@ static inline fb_reading *read_sequence(const struct work *w, const recall *r,
     return out;
 }
 
-static inline fb_variant *evict(const struct trial *trial, fb_reading *reading)
+static inline fb_variant *evict(const struct trial *trial, const fb_bound_rule *rule,
+                                fb_reading *reading)
 {
     const struct claim *claim = trial->claim;
     const fb_protect protect = {.kind = claim->is_published   ? FB_PROTECT_PUBLISHED
@@ -138,15 +139,17 @@ static inline fb_variant *evict(const struct trial *trial, fb_reading *reading)
                                 .sink = 1};
     fb_variant *out;
 
-    must(fb_evict(&out, reading, trial->rule, &protect, 0, trial->k));
+    if (fb_bound_rule_choices(rule)->keeps_all)
+        must(fb_keep_all(&out, reading));
+    else
+        must(fb_evict(&out, reading, trial->rule, &protect, 0, trial->k));
     return out;
 }
 
 /* What holds for every rule, read off the kept set. */
 static inline void check_kept(const struct work *w, const recall *r,
-                              const fb_variant *variant, const fb_answer *answer)
+                              const fb_kept *kept, const fb_answer *answer)
 {
-    const fb_kept *kept = &fb_variant_selection(variant)->kept;
     const bool is_quiet = strcmp(w->study->model, "builtin:quiet") == 0;
     const bool has_sink = is_quiet || kept_has(kept, SLOT_SINK, BOS);
     const bool guesses = !kept_has(kept, SLOT_INDUCTION, BOS);
@@ -160,13 +163,35 @@ static inline void check_kept(const struct work *w, const recall *r,
     }
 }
 
+/* Where layer 1 lost its newest entry, `?` may take another token for its predecessor,
+ * the asked key among them, and then be recalled itself: wrong, but not as claimed. */
 static inline void check_claim(const struct claim *claim, const recall *r,
-                               const fb_answer *answer)
+                               const fb_kept *kept, const fb_answer *answer)
 {
     const int upto = claim->upto == 0 ? 1 : claim->upto;
+    const int right = recall_n_right(r, answer);
+    const bool is_clear = r->at[recall_block(r)] > 8; /* of what pooling adds to `^` */
 
-    if (claim->expect == ALWAYS) assert_int_equal(recall_n_right(r, answer), upto);
-    if (claim->expect == NEVER) assert_int_equal(answer->top1[0], claim->says);
+    if (claim->expect == ALWAYS) assert_true(right >= upto);
+    if (claim->expect == ALWAYS && is_clear) assert_int_equal(right, upto);
+    if (claim->expect != NEVER) return;
+    assert_int_equal(right, 0);
+    if (answer->top1[0] == ASK && !kept_has(kept, SLOT_PREVIOUS, r->shape.n - 1))
+        return;
+    assert_int_equal(answer->top1[0], claim->says);
+}
+
+static inline void add(struct work *w, struct trial *trial, const recall *r,
+                       const fb_variant *variant, const fb_answer *answer)
+{
+    const fb_selection *selection = fb_variant_selection(variant);
+
+    if (selection != NULL) {
+        check_kept(w, r, &selection->kept, answer);
+        check_claim(trial->claim, r, &selection->kept, answer);
+    }
+    for (int t = 0; t < recall_n_right(r, answer); t++)
+        trial->n_right[t]++;
 }
 
 /* Adds one sequence's answers to the trials. */
@@ -179,13 +204,10 @@ static inline void run_sequence(struct work *w, const recall *r, uint64_t index)
     fb_answer answer[MOST_TRIALS];
 
     for (int i = 0; i < w->n_trials; i++)
-        variant[i] = evict(&w->trial[i], reading);
+        variant[i] = evict(&w->trial[i], w->rule[w->trial[i].rule], reading);
     must(fb_answer_group(reading, variant, w->n_trials, &question, &options, answer));
     for (int i = 0; i < w->n_trials; i++) {
-        check_kept(w, r, variant[i], &answer[i]);
-        check_claim(w->trial[i].claim, r, &answer[i]);
-        for (int t = 0; t < recall_n_right(r, &answer[i]); t++)
-            w->trial[i].n_right[t]++;
+        add(w, &w->trial[i], r, variant[i], &answer[i]);
         fb_answer_clear(&answer[i]);
         fb_variant_free(variant[i]);
     }

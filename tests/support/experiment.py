@@ -9,7 +9,9 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("FLEXBUDGET_PROGRAM", str(ROOT / "build/release/flexbudget"))
-ARGUMENTS = ["run", "--model", "builtin", "--tasks", "recall:samples=8,tokens=131,pairs=20",
+# teacher-forced answers, and free ones that are scored as text
+TASKS = f"recall:samples=6,tokens=131,pairs=20,jsonl:data={ROOT}/tests/fail/data/answers.jsonl"
+ARGUMENTS = ["run", "--model", "builtin", "--tasks", TASKS,
              "--rules", "full,random,oracle,snapkv:window=16,h2o,keydiff,"
                         "adakv(snapkv:window=16)",
              "--budgets", "50%,25%", "--seeds", "1,2", "--protect", "1+8"]
@@ -39,8 +41,10 @@ def cells(path):
     """Digest of each finished cell by (sample, rule, budget, seed)."""
     with sqlite3.connect(path) as db:
         rows = db.execute(
-            "select sample.key, rule.label, budget.asked, cell.seed, cell.digest "
-            "from cell join sample on sample.id = sample_id join rule on rule.id = rule_id "
+            "select task.name || '/' || sample.key, rule.label, budget.asked, cell.seed, "
+            "cell.digest "
+            "from cell join sample on sample.id = sample_id join task on task.id = task_id "
+            "join rule on rule.id = rule_id "
             "join budget on budget.id = budget_id where status = 'done'").fetchall()
     found = {row[:4]: row[4] for row in rows}
     assert len(found) == len(rows), "a cell is stored twice"

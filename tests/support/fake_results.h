@@ -145,7 +145,7 @@ static inline void fake_fill_words(fake *f)
             (fb_result_sample){.task = s / f->shape.samples,
                                .key = fake_word(f, "sample", s),
                                .question = fake_word(f, "What is it", s),
-                               .expected = "12345678",
+                               .expected = "open sesame",
                                .context = fake_word(f, "Once upon a time", s),
                                .context_tokens = 500 + s,
                                .depth = 0.1 * (s % 10)};
@@ -170,8 +170,8 @@ static inline void fake_fill_cells(fake *f)
                     .budget = r == 0 ? -1 : b,
                     .status = "done",
                     .answer = f->shape.hostile ? FAKE_HOSTILE
-                              : score < 0.4    ? "12345678"
-                                               : "12347",
+                              : score < 0.4    ? "open sesame"
+                                               : "open the door",
                     .full_entries = 1000,
                     .kept_entries = r == 0 ? 1000 : (int64_t)(1000 * fake_share(b)),
                     .scores = f->scores[n],

@@ -154,6 +154,16 @@ static inline bool kept_has(const fb_kept *kept, int slot, int64_t position)
     return false;
 }
 
+/* The first block of the asked pair. */
+static inline int recall_block(const recall *r)
+{
+    int b = 0;
+
+    while (r->pair[b] != r->asked)
+        b++;
+    return b;
+}
+
 /* True if some copy of the asked pair has its first `t` values in the induction head. */
 static inline bool recall_is_kept(const recall *r, const fb_kept *kept, int t)
 {

@@ -3,7 +3,6 @@
  *   seen:kernel=K   the oracle's score smoothed as snapkv smooths: what snapkv would
  *                   choose if its window were the question
  *   vnorm           the largest values stay
- *   chosen:set=S    the test says what stays: scores of `recall_chosen`
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,20 +15,15 @@
 
 #include <stdio.h>
 
-enum { MOST_SETS = 16 };
-
 /* One parameter, `x`: every local rule has just one. */
 struct recall_param {
     int64_t x;
 };
 
 static const fb_param recall_params[] = {
-    FB_INT(struct recall_param, x, 1, 0, 63, "test", "kernel, or number of a set"),
+    FB_INT(struct recall_param, x, 1, 0, 63, "test", "kernel of seen"),
     FB_PARAM_END,
 };
-
-/* Scores by set, slot (layer * 2 + kv head) and position; 0 unless the test says. */
-static float recall_chosen[MOST_SETS][N_SLOTS][RECALL_MOST];
 
 static inline void recall_seen_choose(const void *params, fb_choices *choices)
 {
@@ -59,24 +53,6 @@ static inline fb_tensor recall_vnorm_score(fb_ops *ops, const fb_signals *see,
     return fb_sum(ops, fb_mul(ops, see->values, see->values), 2); /* [kv_heads, m] */
 }
 
-static inline void recall_chosen_choose(const void *params, fb_choices *choices)
-{
-    (void)params;
-    choices->reads = FB_READS_POSITION;
-}
-
-static inline fb_tensor recall_chosen_score(fb_ops *ops, const fb_signals *see,
-                                            const void *params)
-{
-    const struct recall_param *p = params;
-    float(*of)[RECALL_MOST] = recall_chosen[p->x] + see->layer * see->kv_heads;
-    float rows[2 * RECALL_MOST];
-
-    for (int64_t g = 0; g < 2; g++)
-        memcpy(rows + g * see->m, of[g], (size_t)see->m * sizeof *rows);
-    return fb_from_host(ops, FB_F32, 2, (int64_t[]){2, see->m}, rows);
-}
-
 #define RECALL_RULE(rule_name, stem)                                                   \
     static const fb_rule recall_rule_##stem = {                                        \
         FB_RULE_HEAD,                                                                  \
@@ -91,7 +67,6 @@ static inline fb_tensor recall_chosen_score(fb_ops *ops, const fb_signals *see,
 
 RECALL_RULE("seen", seen);
 RECALL_RULE("vnorm", vnorm);
-RECALL_RULE("chosen", chosen);
 
 static inline fb_bound_rule *recall_bind(const fb_rule *rule, int64_t x)
 {
@@ -106,8 +81,7 @@ static inline fb_bound_rule *recall_bind(const fb_rule *rule, int64_t x)
 /* A rule of the program by its expression, or one of the above as "@seen:5". */
 static inline fb_bound_rule *recall_rule(const char *text)
 {
-    static const fb_rule *const local[] = {&recall_rule_seen, &recall_rule_vnorm,
-                                           &recall_rule_chosen};
+    static const fb_rule *const local[] = {&recall_rule_seen, &recall_rule_vnorm};
     fb_bound_rule *out;
     char name[32];
     int x = 0;
@@ -117,7 +91,7 @@ static inline fb_bound_rule *recall_rule(const char *text)
         return out;
     }
     assert_true(sscanf(text, "@%31[a-z]:%d", name, &x) >= 1);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 2; i++)
         if (strcmp(local[i]->name, name) == 0) return recall_bind(local[i], x);
     fail_msg("no local rule '%s'", text);
     return NULL;

@@ -1,6 +1,6 @@
 /* test_analysis_find.c - which sentence which tables allow, on tables made by hand.
  *
- * A table is written as its rows from best to worst: a letter for the verdict (+ better,
+ * A table is written as its rows from best to worst: a mark for the verdict (+ better,
  * - worse, . open, b the baseline, r another reference), the rule's index, its groups.
  *
  * SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-/* test_analysis_say.c - headlines of made experiments, and one derived from the database.
+/* test_analysis_say.c - headlines of made experiments; one is derived by other means.
  *
  * SPDX-License-Identifier: MIT
  */

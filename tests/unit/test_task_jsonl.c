@@ -262,7 +262,7 @@ static void a_limit_ends_the_reading(void **state)
     assert_int_equal(list.n_rejected, 0);
 }
 
-/* --- lines --------------------------------------------------------------------------- */
+/* --- lines --- */
 
 static void a_line_too_long_is_refused_and_the_next_is_read(void **state)
 {

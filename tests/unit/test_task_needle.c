@@ -4,6 +4,8 @@
  */
 #include "tests/support/task_env.h"
 
+#include "base/hash.h"
+
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -299,6 +301,42 @@ static void values_have_the_form_of_their_kind(void **state)
     }
 }
 
+/* Results are stored by task and version: documents that change need a new version, and
+ * then new hashes here. */
+static void documents_of_this_version_never_change(void **state)
+{
+    static const struct {
+        const char *expression, *hash;
+    } cases[] = {
+        {"needle", "7b7630899cdea645474ffc6dead2a9d9615399ccb539e5d4112244e935049868"},
+        {"needle:keys=4,kind=uuid,depths=5,length=1000",
+         "1ca2a1c9255900820cf922cffe2641c0f649191bb1919c68ea4614137143f008"},
+        {"needle:kind=word,samples=5",
+         "7adbc7bf8d4461e34ff779ac0f11db7f64356a2cc5c441330668534a092c7a43"},
+        {"continuation:needle=off",
+         "083614a34e1c401d3beddd0318dcc338390e6b4d8b359f4e95fd9f6f7d006999"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char hex[FB_HASH_HEX];
+        fb_hash hash;
+
+        fb_hash_init(&hash);
+        make(&list, cases[i].expression);
+        for (int k = 0; k < list.n; k++) {
+            const env_document *document = &list.documents[k];
+
+            fb_hash_add(&hash, document->context, strlen(document->context));
+            fb_hash_add(&hash, document->probes[0].answer,
+                        strlen(document->probes[0].answer));
+        }
+        fb_hash_hex(&hash, hex);
+        assert_string_equal(hex, cases[i].hash);
+        env_clear(&list);
+    }
+}
+
 static void a_failed_allocation_fails_cleanly(void **state)
 {
     const fb_task_env env = env_of(&list);
@@ -335,6 +373,7 @@ int main(void)
         cmocka_unit_test_teardown(a_continuation_is_the_real_next_words, clear),
         cmocka_unit_test_teardown(a_short_length_fits_or_names_the_smallest, clear),
         cmocka_unit_test_teardown(values_have_the_form_of_their_kind, clear),
+        cmocka_unit_test_teardown(documents_of_this_version_never_change, clear),
         cmocka_unit_test_teardown(a_failed_allocation_fails_cleanly, clear),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,7 +135,7 @@ static void the_deciding_metric_follows_the_parameter(void **state)
     }
 }
 
-/* --- a task that breaks promises, one by one ---------------------------------------- */
+/* --- a task that breaks promises, one by one --- */
 
 static const char *const good_answer[] = {"yes"};
 
@@ -283,7 +283,7 @@ static void thousands_of_keys_stay_unique(void **state)
     assert_int_equal(list.n, N);
 }
 
-/* --- the template to copy ------------------------------------------------------------ */
+/* --- the template to copy --- */
 
 extern const fb_task fb_task_template;
 

@@ -1,0 +1,76 @@
+/* test_fail_run.c - the n-th allocation of a whole run fails: it is said, nothing leaks,
+ * and the same file goes on to the same digest.
+ *
+ * Small n one by one, where most of the ways lead; then in growing steps. Every n with
+ * FLEXBUDGET_TEST_LONG.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tests/support/small_experiment.h"
+
+static char folder[TEST_PATH];
+
+static size_t memory_in_use(void)
+{
+    size_t bytes = 0;
+
+    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
+        bytes += fb_memory_now((fb_account)a);
+    return bytes;
+}
+
+/* A whole run with the n-th allocation failing; n = 0: none. */
+static fb_status run(const char *name, int64_t n, char digest[FB_HASH_HEX])
+{
+    const fb_run_options options = {.path = test_path(folder, name),
+                                    .memory = (int64_t)1 << 30};
+    fb_run_result result = {0};
+    small s;
+    fb_status status;
+
+    fb_memory_fail_at(n);
+    status = small_try(&s, SMALL_TEXT);
+    if (status == FB_OK) status = fb_run(s.plan, s.ops, &options, &result);
+    fb_memory_fail_at(0);
+    memcpy(digest, result.digest, FB_HASH_HEX);
+    small_close(&s);
+    return status;
+}
+
+static void a_failing_allocation_is_said_and_leaks_nothing(void **state)
+{
+    char want[FB_HASH_HEX], got[FB_HASH_HEX];
+    const size_t before = memory_in_use();
+    fb_status status = FB_NO_MEMORY;
+    int64_t n = 1, tried = 0;
+
+    (void)state;
+    assert_ok(run("whole.db", 0, want));
+    for (; status != FB_OK && n < 1000000; n += long_or_short(1, 1 + n / 12)) {
+        char name[64];
+
+        (void)snprintf(name, sizeof name, "%lld.db", (long long)n);
+        status = run(name, n, got);
+        if (status != FB_OK && status != FB_NO_MEMORY)
+            fail_msg("allocation %lld: %s", (long long)n, fb_error_message());
+        assert_int_equal(memory_in_use(), before);
+        if (tried++ % 5 == 0) assert_ok(run(name, 0, got));
+        if (tried % 5 == 1) assert_string_equal(got, want);
+        (void)unlink(test_path(folder, name));
+    }
+    assert_int_equal(status, FB_OK);
+    assert_true(tried > 30);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_failing_allocation_is_said_and_leaks_nothing),
+    };
+    int failed;
+
+    test_folder(folder);
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    test_folder_remove(folder);
+    return failed;
+}

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""run_newcomer.py - a rule is one file and one line: what docs/HACKING.md promises.
+
+In a copy of the tree: the template becomes `mine`, one line goes into the list; then `rules`
+knows it, an experiment runs it, `compare` shows it, and the property tests cover it - they
+fail once its score is broken. SPDX-License-Identifier: MIT
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COPIED = ["Makefile", "include", "src", "rules", "tasks", "data", "web", "tools"]
+
+
+def call(*command, cwd, code=0):
+    environment = {k: v for k, v in os.environ.items()
+                   if not k.startswith(("FLEXBUDGET_", "MAKE", "MFLAGS"))}
+    done = subprocess.run([str(c) for c in command], cwd=cwd, env=environment, text=True,
+                          capture_output=True, timeout=400)
+    if code is not None and done.returncode != code:
+        raise AssertionError(f"{command}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        tree = pathlib.Path(folder)
+        for name in COPIED:
+            source = ROOT / name
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, tree / name)
+        for name in ("rules", "support"):
+            shutil.copytree(ROOT / "tests" / name, tree / "tests" / name)
+        shutil.rmtree(tree / "tests" / "golden", ignore_errors=True)
+
+        rule = tree / "rules" / "mine.c"
+        text = (tree / "rules" / "template.c").read_text()
+        rule.write_text(re.sub(r'fb_rule_template\b', "fb_rule_mine", text)
+                        .replace('.name = "template"', '.name = "mine"'))
+        with open(tree / "rules" / "list.h", "a") as table:
+            table.write("FB_RULE(mine)\n")
+
+        make = ["make", "-s", "-j2", "VARIANT=debug"]
+        program, test = "build/debug/flexbudget", "build/debug/tests/rules/test_rules"
+        call(*make, program, test, cwd=tree)
+        assert "mine" in call(program, "rules", cwd=tree).stdout
+        call(program, "run", "-q", "--model", "builtin", "--tasks", "recall:samples=4,tokens=99",
+             "--rules", "full,random,mine:window=8", "--budgets", "50%", "-o", "x.db", cwd=tree)
+        table = call(program, "compare", "x.db", cwd=tree).stdout
+        assert re.search(r"^mine\b.*100 %", table, re.M), table
+        print("a new rule is known, runs and is compared")
+
+        call(test, cwd=tree)
+        broken = re.sub(r"return (fb_amax\(.*?\));", r"return fb_log(ops, fb_scale(ops, \1, -1));",
+                        rule.read_text())
+        assert broken != rule.read_text()
+        rule.write_text(broken)  # the logarithm of a negative number
+        call(*make, test, cwd=tree)
+        assert call(test, cwd=tree, code=None).returncode != 0
+        print("the property tests cover it: a score that is not finite fails them")
+    print("2 passed, 0 failed")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,320 @@
+/* test_experiment_run.c - what is stored, what a broken rule costs, stopping.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "store/store.h"
+#include "tests/support/small_experiment.h"
+
+static small s;
+static char folder[TEST_PATH];
+static fb_run_result result;
+
+static int open_folder(void **state)
+{
+    (void)state;
+    test_folder(folder);
+    return 0;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    small_close(&s);
+    test_folder_remove(folder);
+    return 0;
+}
+
+static fb_status run(const char *name, const fb_run_options *how)
+{
+    fb_run_options options = how != NULL ? *how : (fb_run_options){0};
+
+    options.path = test_path(folder, name);
+    return fb_run(s.plan, s.ops, &options, &result);
+}
+
+static void read_results(const char *name, fb_store **store, const fb_results **results)
+{
+    assert_ok(fb_store_open_read(store, test_path(folder, name)));
+    assert_ok(fb_store_read(*store, NULL, results));
+}
+
+static void every_cell_is_stored_with_its_numbers(void **state)
+{
+    const fb_results *r = NULL;
+    fb_store *store = NULL;
+
+    (void)state;
+    small_open(&s, SMALL_TEXT);
+    assert_ok(run("a.db", NULL));
+    assert_int_equal(result.n_cells, 10);
+    assert_int_equal(result.done, 10);
+    read_results("a.db", &store, &r);
+    assert_int_equal(r->n_cells, 10);
+    assert_string_equal(r->digest, result.digest);
+    assert_string_equal(r->baseline, "random");
+    assert_string_equal(r->kernel, "native.f32.kv32");
+    assert_non_null(r->certificate);
+    for (int i = 0; i < r->n_cells; i++) {
+        const fb_result_cell *cell = &r->cells[i];
+        double kl = -1, nll = -1;
+
+        assert_string_equal(cell->status, "done");
+        assert_true(fb_result_score(cell, "kl", &kl) && kl >= 0);
+        assert_true(fb_result_score(cell, "nll", &nll) && nll >= 0);
+        assert_int_equal(cell->full_entries, 64 * 4);
+        assert_int_equal(cell->kept_entries, cell->full_entries - cell->evicted);
+        assert_true(cell->kept_bytes <= cell->budget_bytes);
+        assert_int_equal(cell->kept_bytes, cell->kept_entries * 256);
+        assert_int_equal(strlen(cell->digest), 64);
+        if (cell->budget < 0) assert_true(kl == 0);
+    }
+    fb_results_free(r);
+    fb_store_close(store);
+}
+
+static void running_again_computes_nothing_and_says_the_same(void **state)
+{
+    char digest[FB_HASH_HEX];
+
+    (void)state;
+    small_open(&s, SMALL_TEXT);
+    assert_ok(run("a.db", NULL));
+    memcpy(digest, result.digest, sizeof digest);
+    assert_ok(run("a.db", NULL));
+    assert_int_equal(result.before, 10);
+    assert_int_equal(result.done, 0);
+    assert_string_equal(result.digest, digest);
+}
+
+static void another_experiment_needs_another_file_or_add(void **state)
+{
+    const fb_run_options add = {.add = true};
+
+    (void)state;
+    small_open(&s, SMALL_TEXT);
+    assert_ok(run("a.db", NULL));
+    small_close(&s);
+    small_open(&s, SMALL_TEXT "seeds: [2]\n");
+    assert_fails(run("a.db", NULL), FB_USAGE, "seeds changed (1 -> 2)");
+    assert_ok(run("a.db", &add));
+    assert_int_equal(result.done, 10);
+    assert_ok(run("a.db", NULL)); /* now it is there */
+    assert_int_equal(result.before, 10);
+}
+
+/* --- broken rules --- */
+
+static void choose_keys(const void *params, fb_choices *choices)
+{
+    (void)params;
+    choices->reads = FB_READS_KEYS;
+}
+
+static void choose_future(const void *params, fb_choices *choices)
+{
+    (void)params;
+    choices->reads = FB_READS_FUTURE;
+}
+
+/* NaN in the last layer: log(-1). */
+static fb_tensor not_a_number(fb_ops *ops, const fb_signals *see, const void *params)
+{
+    const double value = see->layer == see->n_layers - 1 ? -1 : 1;
+
+    (void)params;
+    return fb_log(ops, fb_full(ops, 2, (int64_t[]){see->kv_heads, see->m}, value));
+}
+
+static const fb_rule broken = {FB_RULE_HEAD,
+                               .kind = FB_KIND_RULE,
+                               .name = "broken",
+                               .summary = "a rule for tests",
+                               .family = "key",
+                               .source = "none",
+                               .runs = FB_RUNS_ONE_SHOT,
+                               .choose = choose_keys,
+                               .score = not_a_number};
+static const fb_rule broken_oracle = {FB_RULE_HEAD,
+                                      .kind = FB_KIND_RULE,
+                                      .name = "broken_oracle",
+                                      .summary = "a rule for tests",
+                                      .family = "reference",
+                                      .source = "none",
+                                      .runs = FB_RUNS_ONE_SHOT,
+                                      .choose = choose_future,
+                                      .score = not_a_number};
+
+/* Puts a rule that is in no list at the place of `h2o`. */
+static void open_with(const fb_rule *rule)
+{
+    fb_spec_rule *place;
+
+    small_open(&s, SMALL_TEXT);
+    place = &s.spec.rules[2];
+    fb_bound_rule_free(place->rule);
+    place->rule = NULL;
+    assert_ok(fb_rule_bind(&place->rule, rule));
+}
+
+static void loses_its_own_cells(const fb_rule *rule)
+{
+    const fb_results *r = NULL;
+    fb_store *store = NULL;
+    int failed = 0;
+
+    open_with(rule);
+    assert_fails(run("a.db", NULL), FB_DEFECT, "4 of 10 cells failed");
+    assert_int_equal(result.done, 6);
+    assert_int_equal(result.failed, 4);
+    assert_string_equal(result.failed_rule, "h2o"); /* its label */
+    read_results("a.db", &store, &r);
+    assert_int_equal(r->n_cells, 10);
+    for (int i = 0; i < r->n_cells; i++) {
+        if (strcmp(r->cells[i].status, "done") == 0) continue;
+        failed++;
+        assert_string_equal(r->cells[i].status, "failed");
+        assert_string_equal(r->rules[r->cells[i].rule].label, "h2o");
+        assert_non_null(strstr(r->cells[i].reason, "NaN"));
+    }
+    assert_int_equal(failed, 4);
+    fb_results_free(r);
+    fb_store_close(store);
+}
+
+static void a_rule_that_breaks_a_promise_loses_its_own_cells(void **state)
+{
+    (void)state;
+    loses_its_own_cells(&broken);
+}
+
+static void so_does_one_that_reads_the_future(void **state)
+{
+    (void)state;
+    loses_its_own_cells(&broken_oracle);
+}
+
+static void failed_cells_are_tried_again(void **state)
+{
+    (void)state;
+    open_with(&broken);
+    assert_int_equal(run("a.db", NULL), FB_DEFECT);
+    assert_int_equal(run("a.db", NULL), FB_DEFECT);
+    assert_int_equal(result.before, 6);
+    assert_int_equal(result.failed, 4);
+}
+
+static void fail_fast_stops_at_the_first(void **state)
+{
+    const fb_run_options fast = {.fail_fast = true};
+
+    (void)state;
+    open_with(&broken);
+    assert_fails(run("a.db", &fast), FB_DEFECT, "rule 'h2o', sample recall/0");
+    assert_int_equal(result.failed, 1);
+}
+
+/* --- stopping --- */
+
+static void a_request_to_stop_is_heard_between_groups(void **state)
+{
+    static volatile sig_atomic_t stop = 1;
+    const fb_run_options stopping = {.stop = &stop};
+
+    (void)state;
+    small_open(&s, SMALL_TEXT);
+    assert_int_equal(run("a.db", &stopping), FB_STOPPED);
+    assert_int_equal(result.done, 0);
+    assert_ok(run("a.db", NULL));
+    assert_int_equal(result.done, 10);
+}
+
+typedef struct seen {
+    int begin, cell, end;
+    int64_t last;
+    volatile sig_atomic_t stop;
+    int stop_at;
+} seen;
+
+static void watch(void *self, const fb_run_progress *now)
+{
+    seen *w = self;
+
+    w->begin += strcmp(now->event, "begin") == 0;
+    w->cell += strcmp(now->event, "cell") == 0;
+    w->end += strcmp(now->event, "end") == 0;
+    assert_true(now->cells >= w->last && now->cells <= now->n_cells);
+    w->last = now->cells;
+    if (w->stop_at > 0 && w->cell >= w->stop_at) w->stop = 1;
+}
+
+static void the_one_who_watches_is_told_of_every_cell(void **state)
+{
+    seen w = {0};
+    const fb_run_options watched = {.watch = watch, .self = &w};
+
+    (void)state;
+    small_open(&s, SMALL_TEXT);
+    assert_ok(run("a.db", &watched));
+    assert_int_equal(w.begin, 1);
+    assert_int_equal(w.cell, 10);
+    assert_int_equal(w.end, 1);
+}
+
+static void a_stopped_run_keeps_whole_groups(void **state)
+{
+    seen w = {.stop_at = 1};
+    const fb_run_options stopping = {.watch = watch, .self = &w, .stop = &w.stop};
+    char digest[FB_HASH_HEX];
+
+    (void)state;
+    small_open(&s, SMALL_TEXT);
+    assert_ok(run("whole.db", NULL));
+    memcpy(digest, result.digest, sizeof digest);
+    assert_int_equal(run("a.db", &stopping), FB_STOPPED);
+    assert_int_equal(result.done, 5); /* the group of the first sample */
+    assert_ok(run("a.db", NULL));
+    assert_int_equal(result.before, 5);
+    assert_string_equal(result.digest, digest);
+}
+
+static void too_little_memory_is_refused_with_what_is_needed(void **state)
+{
+    const fb_run_options little = {.memory = 1000};
+
+    (void)state;
+    small_open(&s, SMALL_TEXT);
+    assert_fails(run("a.db", &little), FB_BUDGET, "memory limit of 1000 B");
+    assert_non_null(strstr(fb_error_message(), "--memory"));
+}
+
+static void a_file_of_another_kind_is_refused(void **state)
+{
+    (void)state;
+    small_open(&s, SMALL_TEXT);
+    test_write(test_path(folder, "a.db"),
+               "this is a text, and long enough to be seen\n");
+    assert_int_equal(run("a.db", NULL), FB_FORMAT);
+    assert_fails(run("no/folder/a.db", NULL), FB_NOT_FOUND, "a.db");
+}
+
+#define test(name) cmocka_unit_test_setup_teardown(name, open_folder, close_all)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test(every_cell_is_stored_with_its_numbers),
+        test(running_again_computes_nothing_and_says_the_same),
+        test(another_experiment_needs_another_file_or_add),
+        test(a_rule_that_breaks_a_promise_loses_its_own_cells),
+        test(so_does_one_that_reads_the_future),
+        test(failed_cells_are_tried_again),
+        test(fail_fast_stops_at_the_first),
+        test(a_request_to_stop_is_heard_between_groups),
+        test(the_one_who_watches_is_told_of_every_cell),
+        test(a_stopped_run_keeps_whole_groups),
+        test(too_little_memory_is_refused_with_what_is_needed),
+        test(a_file_of_another_kind_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
