@@ -1,8 +1,9 @@
 /* pretokenize.c - the known lists of expressions, run by PCRE2.
  *
  * Names and expressions: llama.cpp (src/llama-vocab.cpp) and the tokenizer.json files
- * of the models. The expressions were written for Oniguruma. PCRE2 10.42 with UTF and
- * UCP splits every assigned code point alike, but for two things:
+ * of the models; "default" is what llama.cpp takes where a converter knew no better.
+ * The expressions were written for Oniguruma. PCRE2 10.42 with UTF and UCP splits every
+ * assigned code point alike, but for two things:
  *   - U+180E is white space to PCRE2; so \s is written out as SPACE below;
  *   - code points that Unicode 14 does not know are letters or digits only to newer
  *     tables.
@@ -22,16 +23,18 @@
 #define SPACE                                                                          \
     "\\x09-\\x0D\\x20\\x85\\xA0\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}"         \
     "\\x{202F}\\x{205F}\\x{3000}"
-#define ENDING  "'s|'t|'re|'ve|'m|'ll|'d"
-#define SPACES  "[" SPACE "]+(?![^" SPACE "])|[" SPACE "]+"
-#define SYMBOLS " ?[^" SPACE "\\p{L}\\p{N}]+"
-#define GPT2    ENDING "| ?\\p{L}+| ?\\p{N}+|" SYMBOLS "|" SPACES
+#define ENDING       "'s|'t|'re|'ve|'m|'ll|'d"
+#define SPACES_APART "[" SPACE "]+(?![^" SPACE "])" /* leaves one for the next word */
+#define SPACES       SPACES_APART "|[" SPACE "]+"
+#define SYMBOLS      " ?[^" SPACE "\\p{L}\\p{N}]+"
+#define WORDS        ENDING "| ?\\p{L}+| ?\\p{N}+|" SYMBOLS
+#define GPT2         WORDS "|" SPACES
 /* Llama 3, and Qwen 2 with one digit at a time. */
 #define MODERN(digits)                                                                 \
     "(?i:" ENDING ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits "|" SYMBOLS                \
     "[\\r\\n]*|[" SPACE "]*[\\r\\n]+|" SPACES
 
-enum { MOST_LEVELS = 2, JIT_STACK_FIRST = 32 << 10, JIT_STACK_MOST = 1 << 20 };
+enum { MOST_LEVELS = 4, JIT_STACK_FIRST = 32 << 10, JIT_STACK_MOST = 1 << 20 };
 
 typedef struct kind {
     const char *name;
@@ -40,10 +43,16 @@ typedef struct kind {
 } kind;
 
 static const kind kinds[] = {
-    {"smollm", {"\\p{N}", GPT2}, false, false, false},
-    {"gpt-2", {GPT2}, false, false, false},
-    {"llama-bpe", {MODERN("\\p{N}{1,3}")}, true, false, true},
-    {"qwen2", {MODERN("\\p{N}")}, false, true, false},
+    {.name = "smollm", .patterns = {"\\p{N}", GPT2}},
+    {.name = "gpt-2", .patterns = {GPT2}},
+    {.name = "llama-bpe",
+     .patterns = {MODERN("\\p{N}{1,3}")},
+     .whole_words = true,
+     .bos = true},
+    {.name = "qwen2", .patterns = {MODERN("\\p{N}")}, .nfc = true},
+    {.name = "default",
+     .patterns = {"[\\p{P}$+<=>^~|]+", WORDS "|" SPACES_APART, "\\p{N}+",
+                  "[0-9][0-9][0-9]"}},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 

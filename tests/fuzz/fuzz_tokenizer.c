@@ -16,7 +16,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { N_KINDS = 4, COMPOSES = 3, MOST_PIECES = 64 };
+enum { N_KINDS = 5, COMPOSES = 3, MOST_PIECES = 64 };
 
 static fb_tokenizer *tokenizers[N_KINDS];
 
@@ -38,7 +38,8 @@ static void make_words(make_vocabulary *v)
 
 static void open_tokenizers(void)
 {
-    static const char *const names[N_KINDS] = {"smollm", "gpt-2", "llama-bpe", "qwen2"};
+    static const char *const names[N_KINDS] = {"smollm", "gpt-2", "llama-bpe", "qwen2",
+                                               "default"};
     static make_vocabulary vocabulary;
     static make_gguf file;
 

@@ -30,7 +30,10 @@ SEED, STRINGS = 1, 10000
 DIGITS3, DIGITS1 = r"\p{N}{1,3}", r"\p{N}"
 MODERN = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|%s"
           r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
-NAMES = ["smollm", "gpt-2", "llama-bpe", "qwen2"]
+DEFAULT = [r"[\p{P}$+<=>^~|]+",
+           r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)",
+           r"\p{N}+", "[0-9][0-9][0-9]"]
+NAMES = ["smollm", "gpt-2", "llama-bpe", "qwen2", "default"]
 
 
 def enter_environment(folder):
@@ -87,10 +90,11 @@ def hugging_face(name, vocabulary):
     elif name == "gpt-2":
         t.pre_tokenizer = pre.ByteLevel(add_prefix_space=False)
     else:
-        pattern = MODERN % (DIGITS3 if name == "llama-bpe" else DIGITS1)
-        t.pre_tokenizer = pre.Sequence([
-            pre.Split(Regex(pattern), behavior="isolated"),
-            pre.ByteLevel(add_prefix_space=False, use_regex=False)])
+        patterns = {"llama-bpe": [MODERN % DIGITS3], "qwen2": [MODERN % DIGITS1],
+                    "default": DEFAULT}[name]
+        t.pre_tokenizer = pre.Sequence(
+            [pre.Split(Regex(p), behavior="isolated") for p in patterns]
+            + [pre.ByteLevel(add_prefix_space=False, use_regex=False)])
         if name == "qwen2":
             t.normalizer = normalizers.NFC()
     t.add_special_tokens([AddedToken(s, special=True, normalized=False)

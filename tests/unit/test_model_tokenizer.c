@@ -432,7 +432,7 @@ static void unknown_pre_tokenizers_are_refused_with_the_known_ones(void **state)
     make_begin(&file);
     vocabulary_put(&vocabulary, &file, "tekken");
     refused(FB_UNSUPPORTED, "'tokenizer.ggml.pre' is 'tekken'; known are 'smollm', "
-                            "'gpt-2', 'llama-bpe', 'qwen2'");
+                            "'gpt-2', 'llama-bpe', 'qwen2', 'default'");
 }
 
 static void other_tokenizers_are_refused(void **state)
