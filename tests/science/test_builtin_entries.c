@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-enum { N = 257, PAIRS = 23, N_SEQUENCES = 60 };
+enum { N = 257, PAIRS = 23, N_SEQUENCES = 40 };
 enum { RIGHT = -1, HARDLY_EVER_RIGHT = -2 }; /* or a token */
 
 static rig the;
@@ -161,7 +161,7 @@ static void what_is_kept_decides_what_is_said(void **state)
         print_message("%-42s as predicted in %d of %d\n", keeps[c].what, n_as_predicted,
                       N_SEQUENCES);
         if (keeps[c].says == HARDLY_EVER_RIGHT) /* a guess is right in 1.3 % */
-            assert_true(n_as_predicted >= N_SEQUENCES - 6);
+            assert_true(n_as_predicted >= N_SEQUENCES - 4);
         else
             assert_int_equal(n_as_predicted, N_SEQUENCES);
     }
@@ -296,7 +296,7 @@ a_better_allocation_wins_by_what_it_gives_to_the_head_that_counts(void **state)
 {
     static const int64_t ks[] = {17, 33, 65, 97};
     const recall_shape shape = {.n = N, .pairs = PAIRS};
-    enum { N_DRAWS = 200 };
+    enum { N_DRAWS = 150 };
 
     (void)state;
     for (int c = 0; c < 4; c++) {
@@ -325,7 +325,7 @@ a_better_allocation_wins_by_what_it_gives_to_the_head_that_counts(void **state)
 static int open_rig(void **state)
 {
     (void)state;
-    rig_open(&the, "builtin", NULL, NULL);
+    recall_open(&the, "builtin");
     return 0;
 }
 

@@ -82,12 +82,12 @@ static void every_pair_is_recalled_by_a_margin_of_15(void **state)
     static const struct {
         int64_t n;
         int pairs, n_sequences;
-    } length[] = {{49, 24, 60},  {129, 23, 60}, {257, 23, 60},
-                  {513, 23, 30}, {1025, 23, 8}, {2049, 23, 3}};
+    } length[] = {{49, 24, 40}, {129, 23, 40}, {257, 23, 40},
+                  {513, 23, 6}, {1025, 23, 2}, {2049, 23, 1}};
     rig m;
 
     (void)state;
-    rig_open(&m, "builtin", NULL, NULL);
+    recall_open(&m, "builtin");
     for (size_t i = 0; i < sizeof length / sizeof *length; i++)
         for (int inert = 0; inert < 2; inert++) {
             const recall_shape shape = {
@@ -109,7 +109,7 @@ static void planted_norms_change_no_logit(void **state)
     for (int i = 0; i < 3; i++) {
         rig m;
 
-        rig_open(&m, models[i], NULL, NULL);
+        recall_open(&m, models[i]);
         recall_make(&r, &shape, 0);
         ask_whole(&m, &r, r.prompt[1], logits[i]);
         rig_close(&m);
@@ -124,9 +124,9 @@ static void values_of_several_tokens_are_copied_one_by_one(void **state)
     rig m;
 
     (void)state;
-    rig_open(&m, "builtin", NULL, NULL);
+    recall_open(&m, "builtin");
     for (int t = 1; t <= RECALL_MOST_VALUES; t++)
-        for (int i = 0; i < 40; i++) {
+        for (int i = 0; i < 20; i++) {
             const recall_shape shape = {.n = 257, .pairs = 6, .values = t};
             const fb_answer_options options = {.generate = false};
             fb_question question;
@@ -181,7 +181,7 @@ static int n_recalled(const char *model, int n_sequences)
     int n_right = 0;
     rig m;
 
-    rig_open(&m, model, NULL, NULL);
+    recall_open(&m, model);
     for (int i = 0; i < n_sequences; i++) {
         float logits[VOCABULARY];
         static recall r;

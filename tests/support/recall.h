@@ -28,6 +28,14 @@ enum {
 };
 enum { RECALL_MOST = 2100, RECALL_MOST_BLOCKS = 32, RECALL_MOST_VALUES = 4 };
 
+/* One thread: the model is too small for two. */
+static inline void recall_open(rig *r, const char *model)
+{
+    const fb_ops_options one_thread = {.threads = 1};
+
+    rig_open(r, model, &one_thread, NULL);
+}
+
 typedef struct recall_shape {
     int64_t n;     /* tokens of the context */
     int pairs;     /* distinct keys */
