@@ -71,7 +71,8 @@ static bool read_decimal(const char **at, int64_t *numerator, int64_t *denominat
             fraction = true;
             continue;
         }
-        if (++digits > MOST_DIGITS || (fraction && ++decimals > MOST_DECIMALS)) return false;
+        if (++digits > MOST_DIGITS || (fraction && ++decimals > MOST_DECIMALS))
+            return false;
         *numerator = *numerator * 10 + (**at - '0');
         if (fraction) *denominator *= 10;
     }

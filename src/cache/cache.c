@@ -148,7 +148,8 @@ fb_status fb_cache_append(fb_cache *cache, fb_ops *ops, int64_t layer, fb_tensor
         return fb_fail(FB_BUDGET, "%lld entries do not fit into a cache of %lld tokens",
                        (long long)(cache->entries[first] + t),
                        (long long)cache->tokens);
-    for (int64_t g = 0; g < cache->shape.kv_heads; g++) slot[g] = first + g;
+    for (int64_t g = 0; g < cache->shape.kv_heads; g++)
+        slot[g] = first + g;
     fb_kv_write(ops, cache->kv, x, 1, heads, cache->shape.kv_heads, slot, &at);
     FB_TRY(fb_ops_status(ops));
     for (int64_t g = 0; g < cache->shape.kv_heads; g++)

@@ -64,17 +64,19 @@ fb_tensor fb_cache_values(const fb_cache *cache, fb_ops *ops,
 
 typedef struct fb_tail fb_tail;
 
-FB_MUST_USE fb_status fb_tail_new(fb_tail **out, fb_ops *ops, const fb_cache_shape *shape,
-                                  int64_t n_sequences, int64_t tokens);
-void fb_tail_free(fb_tail *tail); /* takes NULL */
+FB_MUST_USE fb_status fb_tail_new(fb_tail **out, fb_ops *ops,
+                                  const fb_cache_shape *shape, int64_t n_sequences,
+                                  int64_t tokens);
+void fb_tail_free(fb_tail *tail);                                  /* takes NULL */
 size_t fb_tail_bytes(const fb_cache_shape *shape, int64_t tokens); /* of one sequence */
 /* Writes the keys and values of x [V*t, (H + 2G)*d] of `layer`: token i of batch row v is
  * token at[v] + i of sequence sequence[v]. */
-void fb_tail_write(fb_tail *tail, fb_ops *ops, int64_t layer, fb_tensor x, int64_t heads,
-                   int64_t n, const int64_t *sequence, const int64_t *at);
+void fb_tail_write(fb_tail *tail, fb_ops *ops, int64_t layer, fb_tensor x,
+                   int64_t heads, int64_t n, const int64_t *sequence,
+                   const int64_t *at);
 /* The first n tokens of a sequence. */
-fb_part fb_tail_part(const fb_tail *tail, int64_t sequence, int64_t layer, int64_t kv_head,
-                     int64_t n);
+fb_part fb_tail_part(const fb_tail *tail, int64_t sequence, int64_t layer,
+                     int64_t kv_head, int64_t n);
 
 /* --- kept sets
  * ------------------------------------------------------------------------------ */

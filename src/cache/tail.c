@@ -9,7 +9,7 @@ struct fb_tail {
     fb_cache_shape shape;
     int64_t n_sequences;
     int64_t *slot; /* [n_sequences * kv_heads], scratch of a write */
-    fb_kv *kv; /* slot = (sequence * layers + layer) * kv_heads + kv head */
+    fb_kv *kv;     /* slot = (sequence * layers + layer) * kv_heads + kv head */
 };
 
 fb_status fb_tail_new(fb_tail **out, fb_ops *ops, const fb_cache_shape *shape,
@@ -29,7 +29,8 @@ fb_status fb_tail_new(fb_tail **out, fb_ops *ops, const fb_cache_shape *shape,
     }
     if (capacity == NULL || tail == NULL || tail->slot == NULL)
         status = fb_fail(FB_NO_MEMORY, "no memory for question and answer");
-    for (size_t s = 0; status == FB_OK && s < n_slots; s++) capacity[s] = tokens;
+    for (size_t s = 0; status == FB_OK && s < n_slots; s++)
+        capacity[s] = tokens;
     if (status == FB_OK)
         status = fb_kv_new(&tail->kv, ops, FB_ACCOUNT_kv, shape->head_dim,
                            (int64_t)n_slots, capacity);
@@ -60,8 +61,8 @@ static int64_t slot_of(const fb_tail *tail, int64_t sequence, int64_t layer,
     return (sequence * tail->shape.layers + layer) * tail->shape.kv_heads + kv_head;
 }
 
-void fb_tail_write(fb_tail *tail, fb_ops *ops, int64_t layer, fb_tensor x, int64_t heads,
-                   int64_t n, const int64_t *sequence, const int64_t *at)
+void fb_tail_write(fb_tail *tail, fb_ops *ops, int64_t layer, fb_tensor x,
+                   int64_t heads, int64_t n, const int64_t *sequence, const int64_t *at)
 {
     const int64_t kv_heads = tail->shape.kv_heads;
 
@@ -72,8 +73,8 @@ void fb_tail_write(fb_tail *tail, fb_ops *ops, int64_t layer, fb_tensor x, int64
     fb_kv_write(ops, tail->kv, x, n, heads, kv_heads, tail->slot, at);
 }
 
-fb_part fb_tail_part(const fb_tail *tail, int64_t sequence, int64_t layer, int64_t kv_head,
-                     int64_t n)
+fb_part fb_tail_part(const fb_tail *tail, int64_t sequence, int64_t layer,
+                     int64_t kv_head, int64_t n)
 {
     return (fb_part){tail->kv, slot_of(tail, sequence, layer, kv_head), n, NULL};
 }

@@ -47,8 +47,8 @@ static inline void reference_open(rig *r)
 {
     const char *path = getenv("FLEXBUDGET_TEST_MODEL");
 
-    rig_open(r, path == NULL ? "build/models/SmolLM2-135M-Instruct.Q4_1.gguf" : path, NULL,
-             NULL);
+    rig_open(r, path == NULL ? "build/models/SmolLM2-135M-Instruct.Q4_1.gguf" : path,
+             NULL, NULL);
     assert_string_equal(
         fb_model_get_facts(r->model)->sha256,
         "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53");

@@ -73,15 +73,32 @@ static void a_budget_prints_as_one_canonical_text(void **state)
 
 static void nonsense_is_refused(void **state)
 {
-    static const char *const bad[] = {"0",     "-1",   "101%",  "abc",  "1e30", "",
-                                      "0%",    "10",   "1.5t",  "%",    "5 MiBs", "10%%",
-                                      "99999999999999999999%", "1.2.3%", "0t", "-5%",
-                                      "9999999999999GiB", "nan%", "inf", "0x10t"};
+    static const char *const bad[] = {"0",
+                                      "-1",
+                                      "101%",
+                                      "abc",
+                                      "1e30",
+                                      "",
+                                      "0%",
+                                      "10",
+                                      "1.5t",
+                                      "%",
+                                      "5 MiBs",
+                                      "10%%",
+                                      "99999999999999999999%",
+                                      "1.2.3%",
+                                      "0t",
+                                      "-5%",
+                                      "9999999999999GiB",
+                                      "nan%",
+                                      "inf",
+                                      "0x10t"};
     fb_budget budget;
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        must_fail(fb_budget_parse(&budget, bad[i]), FB_USAGE, "is not understood; write");
+        must_fail(fb_budget_parse(&budget, bad[i]), FB_USAGE,
+                  "is not understood; write");
 }
 
 int main(void)

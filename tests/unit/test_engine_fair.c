@@ -296,7 +296,9 @@ static void a_short_context_works_for_every_rule(void **state)
         for (int rule = 0; rule < RULES; rule++) {
             for (int j = 0; j < ANSWER; j++) {
                 assert_true(out[rule].nll[j] >= 0 && out[rule].nll[j] < 1e3);
-                if (!(out[rule].kl[j] >= 0 && out[rule].kl[j] < 1e3)) fail_msg("n %d rule %s kl %g", (int)lengths[i], expressions[rule], out[rule].kl[j]);
+                if (!(out[rule].kl[j] >= 0 && out[rule].kl[j] < 1e3))
+                    fail_msg("n %d rule %s kl %g", (int)lengths[i], expressions[rule],
+                             out[rule].kl[j]);
             }
             fb_answer_clear(&out[rule]);
             fb_variant_free(variant[rule]);

@@ -11,7 +11,8 @@ static void becomes(const char *expression, const char *canonical)
 
     must(fb_rule_parse(&rule, expression));
     assert_string_equal(fb_bound_rule_text(rule), canonical);
-    must(fb_rule_parse(&again, canonical)); /* canonical text is its own canonical text */
+    must(fb_rule_parse(&again,
+                       canonical)); /* canonical text is its own canonical text */
     assert_string_equal(fb_bound_rule_text(again), canonical);
     fb_bound_rule_free(again);
     fb_bound_rule_free(rule);
@@ -60,9 +61,10 @@ static void a_bad_expression_is_refused_with_what_would_be_right(void **state)
     refuses("", "expected the name of a rule");
     refuses("adakv(adakv(tova))", "must be outermost");
     refuses("h2o:recent=2", "0 to 1");
-    refuses("blend(blend(blend(blend(blend(blend(blend(blend(blend(tova,tova),tova),tova),"
-            "tova),tova),tova),tova),tova),tova)",
-            "too deep");
+    refuses(
+        "blend(blend(blend(blend(blend(blend(blend(blend(blend(tova,tova),tova),tova),"
+        "tova),tova),tova),tova),tova),tova)",
+        "too deep");
 }
 
 static void a_rule_with_a_foreign_abi_or_a_hook_of_later_is_refused(void **state)
@@ -78,7 +80,8 @@ static void a_rule_with_a_foreign_abi_or_a_hook_of_later_is_refused(void **state
     must_fail(fb_rule_bind(&bound, &rule), FB_UNSUPPORTED, "ABI");
     rule = *fb_rule_find("knorm");
     rule.update = (void (*)(void))a_bad_expression_is_refused_with_what_would_be_right;
-    must_fail(fb_rule_bind(&bound, &rule), FB_UNSUPPORTED, "hook that is not called yet");
+    must_fail(fb_rule_bind(&bound, &rule), FB_UNSUPPORTED,
+              "hook that is not called yet");
 }
 
 static void a_wrapper_inherits_what_its_inner_rules_need(void **state)
@@ -101,9 +104,9 @@ static void a_wrapper_inherits_what_its_inner_rules_need(void **state)
 
 static void random_text_is_refused_or_round_trips(void **state)
 {
-    static const char *const parts[] = {"snapkv", "adakv", "blend", "(",    ")",  ",",
-                                        ":",      "=",     "window", "0.5", "16", "tova",
-                                        " ",      "/",     "\"",     "-",   "x"};
+    static const char *const parts[] = {
+        "snapkv", "adakv", "blend", "(", ")", ",",  ":", "=", "window",
+        "0.5",    "16",    "tova",  " ", "/", "\"", "-", "x"};
     uint64_t seed = 7;
 
     (void)state;
