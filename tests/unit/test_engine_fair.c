@@ -258,7 +258,8 @@ static void a_ledger_is_the_same_alone_and_in_company(void **state)
     run_all(NULL, NULL, false, first, trace, cache);
     run_all(NULL, NULL, true, other, trace, cache);
     for (int rule = 0; rule < RULES; rule++) {
-        for (int scope = 0; scope < FB_SCOPE_measure; scope++) {
+        for (int i = 0; i < FB_SCOPE_measure; i++) {
+            const fb_scope scope = (fb_scope)i;
             const fb_count a =
                 fb_ledger_total(&first[rule].ledger, FB_PHASE_answer, scope);
             const fb_count b =
