@@ -36,12 +36,14 @@ def main():
             shutil.copytree(ROOT / "tests" / name, tree / "tests" / name)
         shutil.rmtree(tree / "tests" / "golden", ignore_errors=True)
 
+        guide = (ROOT / "docs" / "HACKING.md").read_text()
+        copy = re.search(r"`(sed .* rules/template\.c > rules/mine\.c)`", guide)
+        line = re.search(r"`(FB_RULE\(mine\))` to `rules/list\.h`", guide)
+        assert copy and line, "docs/HACKING.md no longer says how to add a rule"
+        call("bash", "-c", copy[1], cwd=tree)
         rule = tree / "rules" / "mine.c"
-        text = (tree / "rules" / "template.c").read_text()
-        rule.write_text(re.sub(r'fb_rule_template\b', "fb_rule_mine", text)
-                        .replace('.name = "template"', '.name = "mine"'))
         with open(tree / "rules" / "list.h", "a") as table:
-            table.write("FB_RULE(mine)\n")
+            table.write(line[1] + "\n")
 
         make = ["make", "-s", "-j2", "VARIANT=debug"]
         program, test = "build/debug/flexbudget", "build/debug/tests/rules/test_rules"
