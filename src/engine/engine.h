@@ -43,8 +43,7 @@ FB_MUST_USE fb_status fb_engine_open(fb_engine **out, fb_ops *ops,
                                      const fb_engine_options *options);
 void fb_engine_close(fb_engine *engine); /* takes NULL */
 
-/* --- reading
- * ---------------------------------------------------------------------------------- */
+/* --- reading --- */
 
 /* A rule with the seed of its random numbers. */
 typedef struct fb_seeded_rule {
@@ -87,9 +86,7 @@ typedef struct fb_question {
  * rules that read the future, for this question (replacing those of the last). */
 FB_MUST_USE fb_status fb_foresee(fb_reading *reading, const fb_question *question);
 
-/* --- evicting
- * -----------------------------------------------------------------------------------
- */
+/* --- evicting --- */
 
 /* A rule at a budget: what it kept, and the cache that holds just that. */
 typedef struct fb_variant fb_variant;
@@ -115,9 +112,7 @@ size_t fb_variant_bytes(const fb_variant *variant); /* of its arena */
 const fb_ledger *
 fb_variant_ledger(const fb_variant *variant); /* selecting and moving */
 
-/* --- answering
- * -------------------------------------------------------------------------------------
- */
+/* --- answering --- */
 
 typedef struct fb_answer_options {
     bool generate; /* decode freely where the arg max is not the reference throughout */
@@ -161,8 +156,7 @@ void fb_answer_clear(fb_answer *answer);
 size_t fb_answer_bytes(const fb_reading *reading, const fb_question *question,
                        const fb_answer_options *options);
 
-/* --- whole sequences: for tests, `ask` and perplexity
- * ---------------------------------------------- */
+/* --- whole sequences: for tests, `ask` and perplexity --- */
 
 /* Logits [n_rows, vocabulary] (host memory of the caller) after ids[row[i]] of a plain
  * pass. */
