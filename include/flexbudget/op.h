@@ -24,8 +24,8 @@
 
 enum { FB_MAX_DIMS = 4 };
 
-typedef struct fb_ops
-    fb_ops; /* a backend, its scopes, its ledger and its first failure */
+/* A backend, its scopes, its ledger and its first failure. */
+typedef struct fb_ops fb_ops;
 
 typedef struct fb_tensor {
     int32_t id;
@@ -38,8 +38,8 @@ typedef enum fb_dtype { FB_F32, FB_F64, FB_I64 } fb_dtype;
 /* FB_OK, or the first failure since the context was opened or last reset. */
 fb_status fb_ops_status(const fb_ops *ops);
 
-/* Shape: number of dimensions, size of dimension `dim` (negative counts from the end).
- */
+/* Shape: number of dimensions, size of dimension `dim` (negative counts from the
+ * end). */
 int fb_n_dims(const fb_ops *ops, fb_tensor a);
 int64_t fb_size(const fb_ops *ops, fb_tensor a, int dim);
 
@@ -49,18 +49,16 @@ fb_tensor fb_from_host(fb_ops *ops, fb_dtype dtype, int n_dims, const int64_t *s
 /* All elements equal to `value`: aten::full. */
 fb_tensor fb_full(fb_ops *ops, int n_dims, const int64_t *shape, double value);
 
-/* --- shape; aten::reshape, narrow, cat
- * ------------------------------------------------ */
+/* --- shape; aten::reshape, narrow, cat --- */
 /* The same elements under another shape; no copy. */
 fb_tensor fb_reshape(fb_ops *ops, fb_tensor a, int n_dims, const int64_t *shape);
-/* Elements [start, start + length) of dimension `dim`; a view for dim 0, else a copy.
- */
+/* Elements [start, start + length) of dimension `dim`; a view for dim 0, else a
+ * copy. */
 fb_tensor fb_narrow(fb_ops *ops, fb_tensor a, int dim, int64_t start, int64_t length);
 
-/* --- element by element
- * --------------------------------------------------------------- Shapes are aligned at
- * the right; a missing or 1-sized dimension of either operand is repeated (PyTorch's
- * broadcasting). */
+/* --- element by element ---
+ * Shapes are aligned at the right; a missing or 1-sized dimension of either operand is
+ * repeated (PyTorch's broadcasting). */
 fb_tensor fb_add(fb_ops *ops, fb_tensor a, fb_tensor b,
                  double alpha); /* a + alpha * b */
 fb_tensor fb_mul(fb_ops *ops, fb_tensor a, fb_tensor b);
@@ -72,35 +70,27 @@ fb_tensor fb_exp(fb_ops *ops, fb_tensor a);
 fb_tensor fb_log(fb_ops *ops, fb_tensor a);
 fb_tensor fb_abs(fb_ops *ops, fb_tensor a);
 
-/* --- reductions over dimension `dim`, which disappears
- * ---------------------------------
- */
+/* --- reductions over dimension `dim`, which disappears --- */
 fb_tensor fb_sum(fb_ops *ops, fb_tensor a, int dim);
 fb_tensor fb_mean(fb_ops *ops, fb_tensor a, int dim);
 fb_tensor fb_var(fb_ops *ops, fb_tensor a, int dim); /* divisor N - 1; 0 for N = 1 */
 fb_tensor fb_amax(fb_ops *ops, fb_tensor a, int dim);
 
-/* --- over the last dimension
- * ------------------------------------------------------------
- */
+/* --- over the last dimension --- */
 fb_tensor fb_softmax(fb_ops *ops, fb_tensor a);
 /* Stride 1, odd `kernel`, zero padding kernel/2 that counts in the divisor. */
 fb_tensor fb_avg_pool1d(fb_ops *ops, fb_tensor a, int64_t kernel);
 /* Stride 1, odd `kernel`, padding -inf. */
 fb_tensor fb_max_pool1d(fb_ops *ops, fb_tensor a, int64_t kernel);
 
-/* --- products
- * ----------------------------------------------------------------------------
- */
+/* --- products --- */
 /* a [B, M, K] (or [B, K, M] if `transpose_a`) times b [B, K, N] (or [B, N, K]): [B, M,
  * N].
  */
 fb_tensor fb_bmm(fb_ops *ops, fb_tensor a, bool transpose_a, fb_tensor b,
                  bool transpose_b);
 
-/* --- choosing
- * ----------------------------------------------------------------------------
- */
+/* --- choosing --- */
 /* Positions (i64) of the `k` largest of each row of the last dimension, best first;
  * equal values: lower position first; -0 equals +0. NaN is a failure. */
 fb_tensor fb_topk(fb_ops *ops, fb_tensor a, int64_t k);

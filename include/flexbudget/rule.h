@@ -23,8 +23,7 @@
 
 enum { FB_RULE_ABI = 1 };
 
-/* --- signals
- * -------------------------------------------------------------------------- */
+/* --- signals --- */
 
 /* What the kernel can show; a rule names the ones it reads in `fb_choices.reads`. */
 typedef enum fb_signal {
@@ -34,8 +33,7 @@ typedef enum fb_signal {
     FB_READS_ATTENTION_SUM = 1 << 3,
     FB_READS_POSITION = 1 << 4,
     FB_READS_RANDOM = 1 << 5,
-    FB_READS_FUTURE =
-        1 << 6, /* attention not yet paid: such a rule is not deployable */
+    FB_READS_FUTURE = 1 << 6, /* attention not yet paid: not deployable */
 } fb_signal;
 
 /* One layer at an eviction event. Tensors that were not asked for are FB_NONE. */
@@ -50,19 +48,15 @@ typedef struct fb_signals {
     fb_tensor attention_sum;    /* [heads, m] over every query that saw the entry */
     fb_tensor position;         /* [m] absolute position, f32 */
     fb_tensor random;           /* [kv_heads, m] uniform in (0, 1), by seed and place */
-    fb_tensor
-        future_attention; /* [heads, m] mean over the question's and answer's rows */
+    fb_tensor future_attention; /* [heads, m] mean over question's and answer's rows */
 } fb_signals;
 
-/* --- choices
- * ----------------------------------------------------------------------------
- */
+/* --- choices --- */
 
 typedef enum fb_group {
     FB_GROUP_MEAN, /* mean over the query heads of a kv head */
     FB_GROUP_MAX,
-    FB_GROUP_LAYER, /* mean over all query heads of the layer, one score for all kv
-                       heads */
+    FB_GROUP_LAYER, /* mean over all query heads, one score for all kv heads */
 } fb_group;
 
 /* A rule's place in the product of choices. Zero is the plain choice everywhere. */
@@ -73,16 +67,13 @@ typedef struct fb_choices {
     int64_t pool_average; /* odd kernel over the scored entries; 0: none */
     int64_t pool_max;
     int64_t unscored_last; /* newest entries for which the score is not defined: kept */
-    int64_t sink,
-        recent; /* published protection; counts under `protect: published` only */
-    double recent_quota; /* share of the budget given to the newest entries by
-                            definition */
-    int64_t min_tokens;  /* with fewer tokens the rule falls back to sinks + recents */
-    bool keeps_all;      /* evicts nothing, whatever the budget */
+    int64_t sink, recent;  /* published protection; counts under `published` only */
+    double recent_quota;   /* share of the budget that is the newest entries' */
+    int64_t min_tokens; /* with fewer tokens the rule falls back to sinks + recents */
+    bool keeps_all;     /* evicts nothing, whatever the budget */
 } fb_choices;
 
-/* --- parameters
- * --------------------------------------------------------------------------- */
+/* --- parameters --- */
 
 typedef enum fb_param_type {
     FB_PARAM_INT,  /* int64_t */
@@ -103,46 +94,34 @@ typedef struct fb_param {
     const char *help;
 } fb_param;
 
+/* clang-format off */
 #define FB_INT(type, field, initial, low, high, origin, help)                          \
-    {                                                                                  \
-#field, FB_PARAM_INT, offsetof(type, field), initial, low, high, 0, NULL,      \
-            origin, help                                                               \
-    }
+    {#field, FB_PARAM_INT, offsetof(type, field), initial, low, high, 0, NULL, origin, \
+     help}
 #define FB_REAL(type, field, initial, low, high, origin, help)                         \
-    {                                                                                  \
-#field, FB_PARAM_REAL, offsetof(type, field), initial, low, high, 0, NULL,     \
-            origin, help                                                               \
-    }
+    {#field, FB_PARAM_REAL, offsetof(type, field), initial, low, high, 0, NULL,        \
+     origin, help}
 #define FB_PAIR(type, field, first, second, low, high, origin, help)                   \
-    {                                                                                  \
-#field, FB_PARAM_PAIR, offsetof(type, field), first, low, high, second, NULL,  \
-            origin, help                                                               \
-    }
+    {#field, FB_PARAM_PAIR, offsetof(type, field), first, low, high, second, NULL,     \
+     origin, help}
 #define FB_WORD(type, field, initial, words, origin, help)                             \
-    {                                                                                  \
-#field, FB_PARAM_WORD, offsetof(type, field), initial, 0, 0, 0, words, origin, \
-            help                                                                       \
-    }
-#define FB_PARAM_END                                                                   \
-    {                                                                                  \
-        NULL, FB_PARAM_INT, 0, 0, 0, 0, 0, NULL, NULL, NULL                            \
-    }
+    {#field, FB_PARAM_WORD, offsetof(type, field), initial, 0, 0, 0, words, origin,    \
+     help}
+#define FB_PARAM_END {NULL, FB_PARAM_INT, 0, 0, 0, 0, 0, NULL, NULL, NULL}
+/* clang-format on */
 
-/* --- the rule
- * --------------------------------------------------------------------------------- */
+/* --- the rule --- */
 
 typedef enum fb_rule_kind {
     FB_KIND_RULE,       /* scores entries */
     FB_KIND_WRAPPER,    /* turns the scores of its inner rules into another score */
-    FB_KIND_ALLOCATION, /* shares the budget between heads, on its one inner rule's
-                         * scores
-                         */
+    FB_KIND_ALLOCATION, /* shares the budget between heads, on its inner rule's scores */
 } fb_rule_kind;
 
 enum { FB_RUNS_ONE_SHOT = 1, FB_RUNS_STREAMING = 2 };
 
-/* What an allocation sees of one layer: the scores of the entries that can be chosen.
- */
+/* What an allocation sees of one layer: the scores of the entries that can be
+ * chosen. */
 typedef struct fb_share_input {
     fb_tensor scores; /* [kv_heads, m - n_protected] */
     int64_t layer, n_layers, kv_heads;

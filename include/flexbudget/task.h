@@ -217,8 +217,8 @@ FB_MUST_USE fb_status fb_record_integer(const fb_record *record, const char *nam
 /* A string, or a whole number as its text, into `out` [n]; "" if absent. */
 FB_MUST_USE fb_status fb_record_name(const fb_record *record, const char *names,
                                      char *out, size_t n);
-/* Element `index` of a list of objects; NULL behind the last, or if there is no list.
- */
+/* Element `index` of a list of objects; NULL behind the last, or if there is no
+ * list. */
 FB_MUST_USE fb_status fb_record_element(const fb_record *record, const char *name,
                                         int index, const fb_record **out);
 

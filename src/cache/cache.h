@@ -78,8 +78,7 @@ void fb_tail_write(fb_tail *tail, fb_ops *ops, int64_t layer, fb_tensor x,
 fb_part fb_tail_part(const fb_tail *tail, int64_t sequence, int64_t layer,
                      int64_t kv_head, int64_t n);
 
-/* --- kept sets
- * ------------------------------------------------------------------------------ */
+/* --- kept sets --- */
 
 FB_MUST_USE fb_status fb_kept_new(fb_kept *out, int64_t n_slots);
 /* The set of a slot: every j < n with a non-zero stays[j]. */
@@ -88,8 +87,7 @@ FB_MUST_USE fb_status fb_kept_set(fb_kept *kept, int64_t slot, const uint8_t *st
 void fb_kept_clear(fb_kept *kept);
 int64_t fb_kept_total(const fb_kept *kept);
 
-/* --- the budget
- * ------------------------------------------------------------------------------ */
+/* --- the budget --- */
 
 typedef enum fb_budget_kind {
     FB_BUDGET_RATIO,

@@ -57,8 +57,7 @@ static void charge(const struct group *group, int64_t n)
     fb_ops_charge(group->reading->engine->ops, group->ledgers, (int)n);
 }
 
-/* --- teacher forcing
- * --------------------------------------------------------------------- */
+/* --- teacher forcing --- */
 
 static fb_batch forced_batch(const struct group *group, int64_t first, int64_t n)
 {
@@ -120,8 +119,7 @@ static fb_status force_all(const struct group *group)
     return status;
 }
 
-/* --- free answers
- * -------------------------------------------------------------------------- */
+/* --- free answers --- */
 
 /* Places of the reference that greedy decoding reproduces from the start. */
 static int64_t agreed(const fb_answer *answer, const fb_question *question)
@@ -244,8 +242,7 @@ static fb_status decode(struct group *group, bool *talking)
     return status;
 }
 
-/* --- the group
- * -------------------------------------------------------------------------------- */
+/* --- the group --- */
 
 static fb_status open_group(struct group *group)
 {

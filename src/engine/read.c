@@ -14,8 +14,7 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* --- signals
- * --------------------------------------------------------------------------- */
+/* --- signals --- */
 
 static fb_status check_seed_place(int64_t n)
 {
@@ -105,8 +104,7 @@ fb_status fb_reading_score_layer(fb_reading *reading, fb_scored_rule *rule,
     return fb_ops_status(ops);
 }
 
-/* --- the pass
- * ---------------------------------------------------------------------------- */
+/* --- the pass --- */
 
 static bool scores_now(const fb_reading *reading, const fb_scored_rule *rule)
 {

@@ -46,8 +46,8 @@ static fb_status no_such_rule(const fb_results *results, const char *label)
                                 : "");
 }
 
-/* The one asked for, else the experiment's, else `random`, else the first that evicts.
- */
+/* The one asked for, else the experiment's, else `random`, else the first that
+ * evicts. */
 static fb_status choose_baseline(fb_analyser *analyser)
 {
     const fb_results *results = analyser->results;
