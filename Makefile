@@ -17,7 +17,7 @@ export CC
 
 # What the goals need is installed, or named, before anything else happens.
 GOALS  := $(or $(MAKECMDGOALS),all)
-NEEDS  := $(if $(filter-out help clean setup web,$(GOALS)),build) $(if $(filter test%,$(GOALS)),test) \
+NEEDS  := $(if $(filter-out help clean web list-checks,$(GOALS)),build) $(if $(filter test%,$(GOALS))$(findstring /tests/,$(GOALS)),test) \
           $(if $(filter test-real demo bench $(MODEL),$(GOALS)),model) $(if $(filter check% fuzz,$(GOALS)),check) \
           $(if $(filter digest-probe,$(GOALS)),cross)
 ifneq ($(strip $(NEEDS)),)
@@ -59,18 +59,25 @@ CLI_OBJECTS := $(CLI_SOURCES:%.c=$(BUILD)/obj/%.o)
 LIB := $(BUILD)/libflexbudget.a
 PROGRAM := $(BUILD)/flexbudget
 
+# Short lines unless V=1.
+ifndef V
+.SILENT:
+endif
+
 .PHONY: all demo test test-real test-long digest-probe bench fuzz web install clean help FORCE
 all: $(if $(CLI_SOURCES),$(PROGRAM)) $(LIB) ## the program and the library (the default)
 
 $(PROGRAM): $(CLI_OBJECTS) $(LIB)
+	echo "link $@"
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(LIB): $(LIB_OBJECTS)
-	@rm -f $@
+	rm -f $@
 	$(AR) rcs $@ $^
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags
-	@mkdir -p $(@D)
+	mkdir -p $(@D)
+	echo "cc   $<"
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # Of the sanitizers these loops keep the checks of heap addresses; those of the stack and of
@@ -79,15 +86,16 @@ CFLAGS_isa_asan := -O3 -fno-sanitize=undefined \
                    $(if $(findstring clang,$(CC)),-mllvm -asan-stack=0,--param asan-stack=0)
 define isa_rule
 $(BUILD)/obj/%.$(1).o: %.c $(BUILD)/flags
-	@mkdir -p $$(@D)
+	mkdir -p $$(@D)
+	echo "cc   $$< ($(1))"
 	$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(TARGET_$(1)) $$(CFLAGS_isa_$$(VARIANT)) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach t,$(TARGETS),$(eval $(call isa_rule,$(t))))
 
 # A changed compiler or flag rebuilds everything.
 $(BUILD)/flags: FORCE
-	@mkdir -p $(BUILD)
-	@echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' | cmp -s - $@ || echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' > $@
+	mkdir -p $(BUILD)
+	echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' | cmp -s - $@ || echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' > $@
 
 # Embedded files: whoever has FB_EMBED in it is compiled again when one of them changes.
 EMBEDDED  := $(wildcard web/vega.min.js src/store/schema.sql data/texts/* data/*.txt) \
@@ -98,10 +106,10 @@ $(EMBEDDERS:%.c=$(BUILD)/obj/%.o): $(EMBEDDED)
 # The built-in model is constructed during the build and embedded.
 BUILTIN := $(BUILD)/gen/builtin.gguf $(BUILD)/gen/builtin_good.gguf $(BUILD)/gen/builtin_bad.gguf $(BUILD)/gen/builtin_quiet.gguf
 $(BUILD)/make_builtin_model: tools/make_builtin_model.c
-	@mkdir -p $(@D)
+	mkdir -p $(@D)
 	$(or $(HOST_CC),$(CC)) -std=c17 -O1 -ffp-contract=off $(WARNINGS) -o $@ $< -lm
 $(BUILTIN) &: $(BUILD)/make_builtin_model
-	@mkdir -p $(BUILD)/gen
+	mkdir -p $(BUILD)/gen
 	$< $(BUILD)/gen
 $(BUILD)/obj/src/model/builtin.o: $(BUILTIN)
 
@@ -115,30 +123,30 @@ TESTS := $(filter $(BUILD)/tests/fuzz/% $(foreach room,$(ROOMS),$(BUILD)/tests/$
          $(wildcard tests/cli/run.py $(ROOMS:%=tests/%/run_*.py) $(ROOMS:%=tests/%/run_*.sh))
 REAL_TESTS := $(filter $(BUILD)/tests/real/test_%,$(REAL_BUILT)) $(wildcard tests/real/run_*.py tests/real/run_*.sh)
 RUN_TESTS := FLEXBUDGET_PROGRAM=$(abspath $(PROGRAM)) FLEXBUDGET_BUILD=$(abspath $(BUILD)) tools/run_tests.py
-LINK_TEST = $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d -o $@ $(filter %.c %.a,$^) $(LDLIBS)
+LINK_TEST = echo "test $@"; $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d -o $@ $(filter %.c %.a,$^) $(LDLIBS)
 
 $(BUILD)/tests/%: tests/%.c $(LIB) $(BUILD)/flags
-	@mkdir -p $(@D)
+	mkdir -p $(@D)
 	$(LINK_TEST) -lcmocka
 $(BUILD)/tests/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(LIB) $(BUILD)/flags
-	@mkdir -p $(@D)
+	mkdir -p $(@D)
 	$(LINK_TEST) -DFB_CORPUS='"tests/fuzz/corpus/$*"'
 
 test: all $(TEST_BUILT) ## every test; the last line is "N passed, N failed"
-	@$(RUN_TESTS) --timeout $(if $(filter release debug,$(VARIANT)),120,600) $(TESTS)
+	$(RUN_TESTS) --timeout $(if $(filter release debug,$(VARIANT)),120,600) $(TESTS)
 test-long: all $(TEST_BUILT) ## the same with loops of 10^6 and more
-	@FLEXBUDGET_TEST_LONG=1 $(RUN_TESTS) --timeout 3600 $(TESTS)
+	FLEXBUDGET_TEST_LONG=1 $(RUN_TESTS) --timeout 3600 $(TESTS)
 test-real: all $(REAL_BUILT) $(MODEL) ## the default model (fetched once) against references
-	@FLEXBUDGET_TEST_MODEL=$(abspath $(MODEL)) $(RUN_TESTS) --jobs 1 --timeout 480 $(REAL_TESTS)
+	FLEXBUDGET_TEST_MODEL=$(abspath $(MODEL)) $(RUN_TESTS) --jobs 1 --timeout 480 $(REAL_TESTS)
 $(MODEL):
 	tools/fetch_model.sh $@
 
 $(BUILD)/tests/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(LIB) $(BUILD)/flags
-	@mkdir -p $(@D)
+	mkdir -p $(@D)
 	$(LINK_TEST) -fsanitize=fuzzer
 fuzz: $(if $(TARGET),$(BUILD)/tests/fuzz/fuzz_$(TARGET)) ## TARGET=gguf SECONDS=60: look for crashes with libFuzzer
-	@test -n "$(TARGET)" || { echo "TARGET is one of: $(FUZZERS)"; exit 2; }
-	@mkdir -p $(BUILD)/found/$(TARGET)
+	test -n "$(TARGET)" || { echo "TARGET is one of: $(FUZZERS)"; exit 2; }
+	mkdir -p $(BUILD)/found/$(TARGET)
 	$< -max_total_time=$(SECONDS) -rss_limit_mb=1024 -timeout=10 -artifact_prefix=$(BUILD)/found/ $(BUILD)/found/$(TARGET) tests/fuzz/corpus/$(TARGET)
 
 # --- the same digest on every CPU: only libc and threads, so that it runs under qemu ---
@@ -153,30 +161,31 @@ $(BUILD)/digest_probe: $(PROBE) $(LIB) $(BUILD)/flags
 build/aarch64/digest_probe: build/aarch64/libprobe.a
 	$(CROSS) -static -o $@ $(PROBE:%.c=build/aarch64/obj/%.o) $< -lpthread
 build/aarch64/libprobe.a: $(PROBE_OBJECTS)
-	@rm -f $@
+	rm -f $@
 	aarch64-linux-gnu-ar rcs $@ $^
 build/aarch64/obj/%.o: %.c $(BUILTIN) Makefile
-	@mkdir -p $(@D)
+	mkdir -p $(@D)
+	echo "cc   $< (aarch64)"
 	$(CROSS) $(CPPFLAGS) $(BASE_CFLAGS) -O3 $(TARGET_neon) -MMD -MP -c -o $@ $<
 digest-probe: $(if $(PROBE),$(BUILD)/digest_probe build/aarch64/digest_probe) ## the same bits: plain, AVX2, AVX-512, aarch64
-	@tools/digest_probe.sh $(BUILD)/digest_probe build/aarch64/digest_probe
+	tools/digest_probe.sh $(BUILD)/digest_probe build/aarch64/digest_probe
 
 # --- checks: tools/check_NAME.sh or .py each; `make check-NAME` runs one ---
 CHECKS := format layers headers errors docs scripts warnings symbols tidy
 check: $(CHECKS:%=check-%) ## format, layers, headers, errors, documents, warnings, symbols, tidy
 check-symbols: $(LIB)
 $(CHECKS:%=check-%): check-%:
-	@CHECK_FLAGS='$(CPPFLAGS) $(BASE_CFLAGS) $(WARNINGS)' BUILD=$(BUILD) tools/check_$*.[sp]* && echo "check-$*: passed"
+	CHECK_FLAGS='$(CPPFLAGS) $(BASE_CFLAGS) $(WARNINGS)' BUILD=$(BUILD) tools/check_$*.[sp]* && echo "check-$*: passed"
 list-checks:
-	@echo $(CHECKS)
+	echo $(CHECKS)
 .PHONY: check list-checks $(CHECKS:%=check-%)
 
 demo: all ## the default experiment on the default model, and report.html
-	@tools/demo.sh $(PROGRAM) $(MODEL)
+	tools/demo.sh $(PROGRAM) $(MODEL)
 bench: $(BUILD)/bench/engine_bench $(MODEL) ## speed side by side with transformers and kvpress
-	@bench/bench.sh
+	bench/bench.sh
 $(BUILD)/bench/%: bench/%.c $(LIB) $(BUILD)/flags
-	@mkdir -p $(@D)
+	mkdir -p $(@D)
 	$(LINK_TEST)
 web: ## the chart library of the page anew, from npm; needs node
 	tools/web.sh
@@ -185,12 +194,13 @@ install: all ## PREFIX=/usr/local DESTDIR=: program, library, headers, pkg-confi
 	install $(PROGRAM) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(LIB) $(DESTDIR)$(LIBDIR)
 	install -m 644 include/flexbudget/*.h $(DESTDIR)$(PREFIX)/include/flexbudget
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@PACKAGES@|$(PACKAGES)|' -e 's|@VERSION@|$(shell sed -n 's/^.define FB_VERSION "\(.*\)"/\1/p' src/experiment/version.h)|' tools/flexbudget.pc.in \
-	    > $(DESTDIR)$(LIBDIR)/pkgconfig/flexbudget.pc
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@PACKAGES@|$(PACKAGES)|' \
+	    -e "s|@VERSION@|$$(sed -n 's/^.define FB_VERSION "\(.*\)"/\1/p' src/experiment/version.h)|" \
+	    tools/flexbudget.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/flexbudget.pc
 clean: ## removes build/ but for fetched models
-	find build -mindepth 1 -maxdepth 1 ! -name models -exec rm -rf {} +
+	test ! -d build || find build -mindepth 1 -maxdepth 1 ! -name models -exec rm -rf {} +
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
-	@echo; echo "  VARIANT=release|debug|asan|tsan|cover   TUNE=native   CC=gcc|clang   WERROR=1"
+	awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
+	echo; echo "  VARIANT=release|debug|asan|tsan|cover   CC=gcc|clang   TUNE=native   WERROR=1   V=1"
 
 -include $(LIB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(TEST_BUILT:=.d) $(REAL_BUILT:=.d) $(PROBE_OBJECTS:.o=.d)

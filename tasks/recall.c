@@ -70,6 +70,7 @@ static void draw(struct sequence *out, const struct recall *p, int64_t fillers,
     char marks[MOST_TOKENS];
     size_t at = 0, pair = 0;
 
+    out->evidence = (fb_byte_span){0, 0};
     memcpy(values, values_alphabet, sizeof values);
     shuffle(random, keys, N_KEYS);
     shuffle(random, values, N_VALUES);

@@ -144,6 +144,37 @@ void fb_hash_bytes(const void *bytes, size_t n, char out[FB_HASH_HEX])
 }
 
 /* Read, not mapped: a file may shrink under a mapping, and that would be a signal. */
+static uint64_t mix(uint64_t h, const unsigned char *word)
+{
+    uint64_t w;
+
+    memcpy(&w, word, sizeof w);
+    h = (h ^ w) * 0x9e3779b97f4a7c15u; /* 2^64 / golden ratio, odd */
+    return h ^ (h >> 29);
+}
+
+uint64_t fb_checksum(const void *bytes, size_t n)
+{
+    enum { WORD = sizeof(uint64_t), LANES = 4, STEP = WORD * LANES };
+    const unsigned char *at = bytes;
+    uint64_t h[LANES] = {n, n + 1, n + 2, n + 3};
+    unsigned char rest[STEP] = {0};
+
+    for (; n >= STEP; n -= STEP, at += STEP)
+        for (int lane = 0; lane < LANES; lane++)
+            h[lane] = mix(h[lane], at + WORD * lane);
+    if (n > 0) memcpy(rest, at, n);
+    for (int lane = 0; lane < LANES; lane++)
+        h[lane] = mix(h[lane], rest + WORD * lane);
+    for (int lane = 1; lane < LANES; lane++) {
+        unsigned char word[WORD];
+
+        memcpy(word, &h[lane], WORD);
+        h[0] = mix(h[0], word);
+    }
+    return h[0];
+}
+
 fb_status fb_hash_file(const char *path, char out[FB_HASH_HEX])
 {
     fb_status status = FB_OK;

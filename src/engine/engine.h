@@ -70,7 +70,7 @@ int64_t fb_reading_tokens(const fb_reading *reading);
 const fb_ledger *fb_reading_ledger(const fb_reading *reading, int rule);
 const char *fb_reading_trace(const fb_reading *reading); /* hex; lent */
 const char *
-fb_reading_cache_sha256(const fb_reading *reading); /* of K and V; hex; lent */
+fb_reading_cache_sha256(const fb_reading *reading); /* of checksums of all K and V */
 /* Scores of a rule and layer [kv_heads, n - unscored]; FB_NONE if it has none. For
  * tests.
  */

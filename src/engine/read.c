@@ -178,7 +178,7 @@ static void charge_pass(fb_reading *reading, fb_scored_rule *rule, int64_t windo
                   (double)smaller(choices->window, reading->n) / (double)window);
 }
 
-/* SHA-256 of the keys and values of every slot, entry by entry. */
+/* Of the keys and values of every layer, entry by entry. */
 static fb_status hash_cache(fb_reading *reading)
 {
     const fb_cache_shape *shape = &reading->engine->shape;
@@ -187,6 +187,7 @@ static fb_status hash_cache(fb_reading *reading)
     fb_ops *ops = reading->engine->ops;
     void *host = fb_alloc(FB_ACCOUNT_scratch, bytes);
     fb_status status = FB_OK;
+    uint64_t sum;
     fb_hash hash;
 
     if (host == NULL) return fb_fail(FB_NO_MEMORY, "no memory to hash a cache");
@@ -199,7 +200,8 @@ static fb_status hash_cache(fb_reading *reading)
                                        : fb_cache_values(reading->cache, ops, i / 2),
                             host, bytes);
         fb_scope_close(ops);
-        if (status == FB_OK) fb_hash_add(&hash, host, bytes);
+        sum = status == FB_OK ? fb_checksum(host, bytes) : 0;
+        fb_hash_add(&hash, &sum, sizeof sum);
     }
     fb_hash_hex(&hash, reading->cache_sha256);
     fb_free(host);

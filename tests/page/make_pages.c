@@ -33,13 +33,13 @@ static void measured_page(void **state)
     path_of(page, "measured.html");
     path_of(numbers, "measured.json");
     results_path(database);
-    must(fb_store_open(&store, database));
+    assert_ok(fb_store_open(&store, database));
     measured_fill(store);
-    must(fb_store_read(store, NULL, &results));
-    must(fb_analyse(&analysis, store, results, NULL));
-    must(fb_report_write(page, (const fb_analysis *const *)&analysis, 1, &all));
-    must(fb_analysis_print(analysis, FB_FORMAT_JSON, &json));
-    must(fb_file_write(numbers, json, strlen(json)));
+    assert_ok(fb_store_read(store, NULL, &results));
+    assert_ok(fb_analyse(&analysis, store, results, NULL));
+    assert_ok(fb_report_write(page, (const fb_analysis *const *)&analysis, 1, &all));
+    assert_ok(fb_analysis_print(analysis, FB_FORMAT_JSON, &json));
+    assert_ok(fb_file_write(numbers, json, strlen(json)));
     fb_free(json);
     fb_analysis_free(analysis);
     fb_results_free(results);
@@ -55,7 +55,7 @@ static void write_page(const char *name, fake_shape shape)
 
     assert_non_null(f);
     path_of(path, name);
-    must(fb_report_write(path, &analysis, 1, NULL));
+    assert_ok(fb_report_write(path, &analysis, 1, NULL));
     fake_free(f);
 }
 
@@ -108,7 +108,7 @@ static void page_of_two_experiments(void **state)
     both[0] = &a->analysis;
     both[1] = &b->analysis;
     path_of(path, "two.html");
-    must(fb_report_write(path, both, 2, NULL));
+    assert_ok(fb_report_write(path, both, 2, NULL));
     fake_free(a);
     fake_free(b);
 }

@@ -74,10 +74,10 @@ static inline void measured_begin(struct measured *m, fb_store *store)
         .head_dim = 64,
     };
 
-    must(fb_store_put_experiment(store, &experiment, &m->base.experiment));
-    must(fb_store_put_host(store, "4057", "{\"cpu\": \"2 cores, AVX-512\"}",
-                           &m->base.host));
-    must(fb_store_put_model(store, &model, &m->base.model));
+    assert_ok(fb_store_put_experiment(store, &experiment, &m->base.experiment));
+    assert_ok(fb_store_put_host(store, "4057", "{\"cpu\": \"2 cores, AVX-512\"}",
+                                &m->base.host));
+    assert_ok(fb_store_put_model(store, &model, &m->base.model));
     m->task[0] = results_task(store, "needle", "kl", true);
     m->task[1] = results_task(store, "continuation", "kl", true);
     m->full = results_budget(store, "full");
@@ -85,7 +85,7 @@ static inline void measured_begin(struct measured *m, fb_store *store)
         const fb_store_budget budget = {b == 0 ? "50%" : "20%", "ratio",
                                         b == 0 ? "0.5" : "0.2"};
 
-        must(fb_store_put_budget(store, &budget, b == 0 ? &m->half : &m->fifth));
+        assert_ok(fb_store_put_budget(store, &budget, b == 0 ? &m->half : &m->fifth));
     }
     for (int r = 0; r < MEASURED_RULES; r++) {
         const struct measured_rule *from = &measured_rules[r];
@@ -99,7 +99,7 @@ static inline void measured_begin(struct measured *m, fb_store *store)
                                     .is_random = from->is_random,
                                     .is_reference = from->is_reference};
 
-        must(fb_store_put_rule(store, &rule, &m->rule[r]));
+        assert_ok(fb_store_put_rule(store, &rule, &m->rule[r]));
     }
 }
 
@@ -134,7 +134,7 @@ static inline void measured_sample(struct measured *m, fb_store *store, json_t *
 
         (void)snprintf(hash, sizeof hash, "%064d", 100 * t + doc);
         m->tokens[doc] = sample.context_tokens;
-        must(fb_store_put_sample(store, &sample, &m->sample[t][doc]));
+        assert_ok(fb_store_put_sample(store, &sample, &m->sample[t][doc]));
     }
 }
 
@@ -168,7 +168,7 @@ static inline void measured_cell(struct measured *m, fb_store *store, json_t *li
         cell.answer = t == 0 && golden_number(line, "em") > 0 ? m->answer[doc] : NULL;
         cell.scores = scores;
         cell.n_scores = t == 0 ? 4 : 3;
-        must(fb_store_put_cell(store, &cell));
+        assert_ok(fb_store_put_cell(store, &cell));
     }
 }
 

@@ -15,7 +15,7 @@ PROGRAM = os.environ.get("FLEXBUDGET_PROGRAM", str(ROOT / "build/release/flexbud
 MODEL = os.environ["FLEXBUDGET_TEST_MODEL"]
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("FLEXBUDGET_")}
 ARGUMENTS = ["run", "-q", "--model", MODEL, "--tasks",
-             "needle:length=300,samples=2,continuation:length=300,samples=2",
+             "needle:length=300,samples=1,continuation:length=300,samples=1",
              "--rules", "full,random,oracle,snapkv:window=16,h2o,keydiff,adakv(snapkv:window=16)",
              "--budgets", "50%,20%"]
 

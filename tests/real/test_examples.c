@@ -150,9 +150,9 @@ static fb_variant *evict(fb_reading *reading, int r, int keep, int64_t protect_l
     fb_variant *out;
 
     if (r == 0)
-        must(fb_keep_all(&out, reading));
+        assert_ok(fb_keep_all(&out, reading));
     else
-        must(fb_evict(&out, reading, r, &protect, protect_last, k));
+        assert_ok(fb_evict(&out, reading, r, &protect, protect_last, k));
     return out;
 }
 
@@ -165,10 +165,10 @@ static void answer_cells(tally *sum, const lines *results, int document,
     fb_variant *variant[N_CELLS];
     fb_answer answer[N_CELLS];
 
-    must(fb_foresee(reading, question));
+    assert_ok(fb_foresee(reading, question));
     for (int c = 0; c < N_CELLS; c++)
         variant[c] = evict(reading, c / N_KEEPS, keeps[c % N_KEEPS], protect_last);
-    must(fb_answer_group(reading, variant, N_CELLS, question, &options, answer));
+    assert_ok(fb_answer_group(reading, variant, N_CELLS, question, &options, answer));
     for (int c = 0; c < N_CELLS; c++) {
         const int r = c / N_KEEPS, keep = r == 0 ? 100 : keeps[c % N_KEEPS];
 
@@ -186,7 +186,7 @@ static fb_reading *read_ids(const int32_t *ids, int64_t n)
 
     for (int r = 0; r < N_PAIRS; r++)
         rules[r] = (fb_seeded_rule){.rule = rule[r]};
-    must(fb_read(&out, the.engine, ids, n, rules, N_PAIRS, 0));
+    assert_ok(fb_read(&out, the.engine, ids, n, rules, N_PAIRS, 0));
     return out;
 }
 
@@ -255,7 +255,7 @@ static int open_rig(void **state)
     (void)state;
     reference_open(&the);
     for (int r = 0; r < N_PAIRS; r++)
-        must(fb_rule_parse(&rule[r], pairs[r].rule));
+        assert_ok(fb_rule_parse(&rule[r], pairs[r].rule));
     return 0;
 }
 

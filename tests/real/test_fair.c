@@ -6,7 +6,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "../support/reference.h"
+#include "tests/support/reference.h"
 
 enum { STEPS = 32, RULES = 3 };
 
@@ -36,10 +36,10 @@ static fb_reading *read_prompt(const id_list *prompt)
     fb_reading *reading;
 
     for (int r = 0; r < RULES; r++) {
-        must(fb_rule_parse(&rules[r], expressions[r]));
+        assert_ok(fb_rule_parse(&rules[r], expressions[r]));
         seeded[r] = (fb_seeded_rule){.rule = rules[r]};
     }
-    must(fb_read(&reading, the.engine, prompt->ids, prompt->n, seeded, RULES, 1));
+    assert_ok(fb_read(&reading, the.engine, prompt->ids, prompt->n, seeded, RULES, 1));
     return reading;
 }
 
@@ -72,12 +72,13 @@ static void evicting_gives_the_bits_of_masking(void **state)
 
     (void)state;
     for (int r = 0; r < RULES; r++) {
-        must(fb_evict(&variant[2 * r], reading, r, &usual, 0, 60));
-        must(fb_evict_masked(&variant[2 * r + 1], reading, r, &usual, 0, 60));
+        assert_ok(fb_evict(&variant[2 * r], reading, r, &usual, 0, 60));
+        assert_ok(fb_evict_masked(&variant[2 * r + 1], reading, r, &usual, 0, 60));
         assert_int_equal(fb_variant_bytes(variant[2 * r]), 30 * 3 * 60 * 512);
     }
-    must(fb_evict(&variant[2 * RULES], reading, 0, &usual, 0, prompt.n));
-    must(fb_answer_group(reading, variant, 2 * RULES + 1, &question, &options, out));
+    assert_ok(fb_evict(&variant[2 * RULES], reading, 0, &usual, 0, prompt.n));
+    assert_ok(
+        fb_answer_group(reading, variant, 2 * RULES + 1, &question, &options, out));
     for (int r = 0; r < RULES; r++)
         same_bits(&out[2 * r], &out[2 * r + 1]);
     for (int i = 0; i < STEPS; i++) {
@@ -104,7 +105,7 @@ static void many_small_caches_take_less_memory_than_full_ones(void **state)
 
     (void)state;
     for (int v = 0; v < VARIANTS; v++)
-        must(fb_evict(&variant[v], reading, v % RULES, &usual, 0, prompt.n / 10));
+        assert_ok(fb_evict(&variant[v], reading, v % RULES, &usual, 0, prompt.n / 10));
     taken = fb_memory_now(FB_ACCOUNT_kv) - before;
     print_message("32 variants at 10 %%: %.1f MiB; 32 full caches: %.1f MiB\n",
                   (double)taken / (1 << 20), VARIANTS * (double)full / (1 << 20));

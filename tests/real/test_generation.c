@@ -94,11 +94,11 @@ static void open_subject(subject *s, const char *name)
     s->question = reference_ids(golden_at(s->reference, "question_ids"));
     find_cases(s);
     for (int r = 0; r < N_PAIRS; r++) {
-        must(fb_rule_parse(&s->rule[r], pairs[r].rule));
+        assert_ok(fb_rule_parse(&s->rule[r], pairs[r].rule));
         rules[r] = (fb_seeded_rule){.rule = s->rule[r]};
     }
-    must(fb_read(&s->reading, the.engine, s->prompt.ids, s->prompt.n, rules, N_PAIRS,
-                 0));
+    assert_ok(fb_read(&s->reading, the.engine, s->prompt.ids, s->prompt.n, rules,
+                      N_PAIRS, 0));
 }
 
 static void close_subject(subject *s)
@@ -127,9 +127,9 @@ static fb_variant *evict(const subject *s, const answer_case *one)
     fb_variant *out;
 
     if (one->pair == 0)
-        must(fb_keep_all(&out, s->reading));
+        assert_ok(fb_keep_all(&out, s->reading));
     else
-        must(fb_evict(&out, s->reading, one->pair, &protect, 0, k));
+        assert_ok(fb_evict(&out, s->reading, one->pair, &protect, 0, k));
     return out;
 }
 
@@ -143,14 +143,14 @@ static void read_kept(fb_kept *out, const npy *masks, double ratio, int64_t n)
 
     while (ratios[value] != ratio)
         value++;
-    must(fb_kept_new(out, LAYERS * KV_HEADS));
+    assert_ok(fb_kept_new(out, LAYERS * KV_HEADS));
     for (int64_t slot = 0; slot < LAYERS * KV_HEADS; slot++) {
         const uint8_t *row =
             mask + (value * LAYERS * KV_HEADS + slot) * masks->shape[3];
 
         for (int64_t j = 0; j < n; j++)
             stays[j] = (row[j / 8] >> (j % 8)) & 1;
-        must(fb_kept_set(out, slot, stays, n));
+        assert_ok(fb_kept_set(out, slot, stays, n));
     }
 }
 
@@ -167,7 +167,7 @@ static fb_variant *evict_given(const subject *s, const answer_case *one)
              pairs[one->pair].press);
     npy_open(&masks, path, "|u1");
     read_kept(&kept, &masks, one->ratio, s->prompt.n);
-    must(fb_evict_given(&out, s->reading, &kept, fb_kept_total(&kept)));
+    assert_ok(fb_evict_given(&out, s->reading, &kept, fb_kept_total(&kept)));
     fb_kept_clear(&kept);
     npy_close(&masks);
     return out;
@@ -201,7 +201,8 @@ static void check_free_answers(const subject *s)
 
     for (int c = 0; c < N_CASES; c++)
         variant[c] = evict(s, &s->one[c]);
-    must(fb_answer_group(s->reading, variant, N_CASES, &question, &options, answer));
+    assert_ok(
+        fb_answer_group(s->reading, variant, N_CASES, &question, &options, answer));
     for (int c = 0; c < N_CASES; c++) {
         const id_list *tokens = &s->one[c].tokens;
 
@@ -235,7 +236,7 @@ static double steps_differ(const subject *s, const answer_case *one,
     double most = 0;
     fb_answer answer;
 
-    must(fb_answer_group(s->reading, &variant, 1, &question, &options, &answer));
+    assert_ok(fb_answer_group(s->reading, &variant, 1, &question, &options, &answer));
     assert_memory_equal(answer.top1, one->tokens.ids,
                         (size_t)one->tokens.n * sizeof(int32_t));
     for (int64_t i = 0; i < one->tokens.n; i++) {
@@ -264,7 +265,8 @@ static double first_step_differs(const subject *s, const answer_case *one,
                                       .n_answer = 1};
         fb_answer answer;
 
-        must(fb_answer_group(s->reading, &variant, 1, &question, &options, &answer));
+        assert_ok(
+            fb_answer_group(s->reading, &variant, 1, &question, &options, &answer));
         most = fmax(most, fabs(log_probability(step, (size_t)i) + answer.nll[0]));
         fb_answer_clear(&answer);
     }

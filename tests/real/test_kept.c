@@ -45,10 +45,11 @@ static void read_subject(subject *s, const char *prompt)
 
     *s = (subject){.prompt = prompt, .ids = reference_prompt(prompt)};
     for (int r = 0; r < N_PAIRS; r++) {
-        must(fb_rule_parse(&s->rule[r], pairs[r].rule));
+        assert_ok(fb_rule_parse(&s->rule[r], pairs[r].rule));
         rules[r] = (fb_seeded_rule){.rule = s->rule[r]};
     }
-    must(fb_read(&s->reading, the.engine, s->ids.ids, s->ids.n, rules, N_PAIRS, 0));
+    assert_ok(
+        fb_read(&s->reading, the.engine, s->ids.ids, s->ids.n, rules, N_PAIRS, 0));
 }
 
 static void free_subject(subject *s)
@@ -144,7 +145,8 @@ static tally check_ratio(const subject *s, int r, const npy *masks, int64_t valu
     fb_variant *variant;
     tally sum;
 
-    must(fb_evict(&variant, s->reading, r, &protect, 0, entries_at(ratio, s->ids.n)));
+    assert_ok(
+        fb_evict(&variant, s->reading, r, &protect, 0, entries_at(ratio, s->ids.n)));
     sum = compare(fb_variant_selection(variant), masks, value, s->ids.n, near);
     fb_variant_free(variant);
     return sum;

@@ -117,7 +117,7 @@ static float *all_logits(const id_list *prompt, int64_t vocabulary)
     assert_true(row != NULL && out != NULL);
     for (int64_t i = 0; i < prompt->n; i++)
         row[i] = i;
-    must(fb_logits(the.engine, prompt->ids, prompt->n, row, prompt->n, out));
+    assert_ok(fb_logits(the.engine, prompt->ids, prompt->n, row, prompt->n, out));
     fb_free(row);
     return out;
 }
@@ -163,15 +163,15 @@ static void check_greedy(const id_list *prompt, const id_list *greedy)
     fb_variant *full;
     fb_answer answer;
 
-    must(fb_read(&reading, the.engine, prompt->ids, prompt->n - 1, NULL, 0, 0));
-    must(fb_keep_all(&full, reading));
-    must(fb_answer_group(reading, &full, 1, &question, &options, &answer));
+    assert_ok(fb_read(&reading, the.engine, prompt->ids, prompt->n - 1, NULL, 0, 0));
+    assert_ok(fb_keep_all(&full, reading));
+    assert_ok(fb_answer_group(reading, &full, 1, &question, &options, &answer));
     assert_memory_equal(answer.top1, greedy->ids, n_bytes);
     assert_int_equal(answer.stop, FB_STOP_reference);
     fb_answer_clear(&answer);
     question.answer = &other;
     question.n_answer = 1;
-    must(fb_answer_group(reading, &full, 1, &question, &options, &answer));
+    assert_ok(fb_answer_group(reading, &full, 1, &question, &options, &answer));
     assert_int_equal(answer.n_ids, greedy->n);
     assert_memory_equal(answer.ids, greedy->ids, n_bytes);
     assert_int_equal(answer.stop, FB_STOP_length);
@@ -291,8 +291,8 @@ static void watch_prompt(const safetensors *file, const char *name)
     assert_non_null(logits);
     memset(&seen, 0, sizeof seen);
     safetensors_read(file, "positions", "I32", N_POSITIONS, seen.position);
-    must(fb_engine_open(&engine, the.ops, the.model, &options));
-    must(fb_logits(engine, prompt.ids, prompt.n, &last, 1, logits));
+    assert_ok(fb_engine_open(&engine, the.ops, the.model, &options));
+    assert_ok(fb_logits(engine, prompt.ids, prompt.n, &last, 1, logits));
     fb_engine_close(engine);
     fb_free(logits);
     fb_free(prompt.ids);
@@ -346,7 +346,7 @@ static double rotation_differs(const safetensors *file, int layer)
         position[i] = theirs[i];
     fb_scope_open(the.ops);
     x = fb_from_host(the.ops, FB_F32, 2, shape, before);
-    must(fb_model_rope(the.model, the.ops, position, N_POSITIONS, &cosine, &sine));
+    assert_ok(fb_model_rope(the.model, the.ops, position, N_POSITIONS, &cosine, &sine));
     fb_rotary(the.ops, x, KV_HEADS, HEAD, cosine, sine);
     ours = reference_floats(the.ops, x);
     for (int i = 0; i < N; i++)

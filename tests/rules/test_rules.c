@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "../support/rig.h"
+#include "tests/support/rig.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -45,8 +45,8 @@ static fb_reading *read_tokens(const int32_t *ids, int64_t n, uint64_t seed)
 
     for (int i = 0; i < n_rules; i++)
         seeded[i] = (fb_seeded_rule){rules[i], seed};
-    must(fb_read(&out, r.engine, ids, n, seeded, n_rules, 3));
-    must(fb_foresee(out, &question));
+    assert_ok(fb_read(&out, r.engine, ids, n, seeded, n_rules, 3));
+    assert_ok(fb_foresee(out, &question));
     return out;
 }
 
@@ -84,7 +84,7 @@ static float *scores_of(const fb_reading *of, int rule, int64_t layer, int64_t *
 
     *n_out = fb_size(r.ops, score, 0) * fb_size(r.ops, score, 1);
     host = fb_alloc(FB_ACCOUNT_other, (size_t)*n_out * sizeof *host);
-    must(fb_to_host(r.ops, score, host, (size_t)*n_out * sizeof *host));
+    assert_ok(fb_to_host(r.ops, score, host, (size_t)*n_out * sizeof *host));
     return host;
 }
 
@@ -193,7 +193,7 @@ static void no_rule_exceeds_or_wastes_its_budget(void **state)
                 const fb_selection *s;
 
                 if (keeps_all(i)) continue;
-                must(fb_evict(&variant, reading, i, protections[p], 0, k));
+                assert_ok(fb_evict(&variant, reading, i, protections[p], 0, k));
                 s = fb_variant_selection(variant);
                 assert_int_equal(fb_kept_total(&s->kept), 2 * 2 * k);
                 if (p == 1 && k >= 20)
@@ -217,8 +217,8 @@ static void kept_sets_of_an_equal_split_are_nested(void **state)
         if (keeps_all(i) || fb_bound_rule_get(rules[i])->kind == FB_KIND_ALLOCATION ||
             fb_bound_rule_choices(rules[i])->recent_quota > 0)
             continue; /* a quota that grows with the budget need not nest */
-        must(fb_evict(&less, reading, i, &usual, 0, 40));
-        must(fb_evict(&more, reading, i, &usual, 0, 55));
+        assert_ok(fb_evict(&less, reading, i, &usual, 0, 40));
+        assert_ok(fb_evict(&more, reading, i, &usual, 0, 55));
         for (int64_t slot = 0; slot < 4; slot++)
             assert_true(lies_in(&fb_variant_selection(less)->kept,
                                 &fb_variant_selection(more)->kept, slot));
@@ -238,11 +238,11 @@ static void one_and_two_tokens_leave_at_least_one_entry(void **state)
             fb_answer out;
 
             if (keeps_all(i)) continue;
-            must(fb_evict(&variant, small, i, &usual, 0, 1));
+            assert_ok(fb_evict(&variant, small, i, &usual, 0, 1));
             for (int64_t slot = 0; slot < 4; slot++)
                 assert_true(fb_variant_selection(variant)->kept.count[slot] >= 1);
-            must(fb_answer_group(small, &variant, 1, &question, &(fb_answer_options){0},
-                                 &out));
+            assert_ok(fb_answer_group(small, &variant, 1, &question,
+                                      &(fb_answer_options){0}, &out));
             for (int j = 0; j < ANSWER; j++)
                 assert_true(isfinite(out.nll[j]));
             fb_answer_clear(&out);

@@ -102,7 +102,7 @@ static int32_t says(fb_reading *reading, fb_variant *variant,
     fb_answer answer;
     int32_t out;
 
-    must(fb_answer_group(reading, &variant, 1, question, &options, &answer));
+    assert_ok(fb_answer_group(reading, &variant, 1, question, &options, &answer));
     out = answer.top1[0];
     if (kl_out != NULL) *kl_out = answer.kl[0];
     fb_answer_clear(&answer);
@@ -121,11 +121,11 @@ static int32_t ask(void (*mark)(stay_set s), const fb_question *question,
 
     memset(stays, 1, sizeof stays);
     mark(stays);
-    must(fb_kept_new(&kept, N_SLOTS));
+    assert_ok(fb_kept_new(&kept, N_SLOTS));
     for (int slot = 0; slot < N_SLOTS; slot++)
-        must(fb_kept_set(&kept, slot, stays[slot], N));
-    must(fb_read(&reading, the.engine, r.ids, N, NULL, 0, 0));
-    must(fb_evict_given(&variant, reading, &kept, fb_kept_total(&kept)));
+        assert_ok(fb_kept_set(&kept, slot, stays[slot], N));
+    assert_ok(fb_read(&reading, the.engine, r.ids, N, NULL, 0, 0));
+    assert_ok(fb_evict_given(&variant, reading, &kept, fb_kept_total(&kept)));
     out = says(reading, variant, question, kl_out);
     fb_variant_free(variant);
     fb_reading_free(reading);
@@ -254,9 +254,9 @@ static fb_bound_rule *all_to_one_shared(void)
 {
     fb_bound_rule *out;
 
-    must(fb_rule_parse(&out, "adakv(random,safeguard=0)"));
+    assert_ok(fb_rule_parse(&out, "adakv(random,safeguard=0)"));
     fb_bound_rule_free(out->inner[0]);
-    must(fb_rule_bind(&out->inner[0], &all_to_one));
+    assert_ok(fb_rule_bind(&out->inner[0], &all_to_one));
     return out;
 }
 
@@ -268,7 +268,7 @@ static void answer_both(fb_reading *reading, int64_t k, int n_right[2])
     for (int rule = 0; rule < 2; rule++) {
         fb_variant *variant;
 
-        must(fb_evict(&variant, reading, rule, &bos, 0, k));
+        assert_ok(fb_evict(&variant, reading, rule, &bos, 0, k));
         if (rule == 1) {
             const fb_kept *kept = &fb_variant_selection(variant)->kept;
 
@@ -309,7 +309,7 @@ a_better_allocation_wins_by_what_it_gives_to_the_head_that_counts(void **state)
             fb_reading *reading;
 
             recall_make(&r, &shape, i);
-            must(fb_read(&reading, the.engine, r.ids, N, rules, 2, i));
+            assert_ok(fb_read(&reading, the.engine, r.ids, N, rules, 2, i));
             answer_both(reading, ks[c], n_right);
             fb_reading_free(reading);
         }

@@ -29,7 +29,7 @@ static void ask_whole(rig *m, const recall *r, int32_t key, float *logits)
     memcpy(ids, r->ids, (size_t)r->shape.n * sizeof *ids);
     ids[n - 2] = ASK;
     ids[n - 1] = key;
-    must(fb_logits(m->engine, ids, n, &last, 1, logits));
+    assert_ok(fb_logits(m->engine, ids, n, &last, 1, logits));
 }
 
 /* By how much `token` leads every other. */
@@ -137,9 +137,9 @@ static void values_of_several_tokens_are_copied_one_by_one(void **state)
 
             recall_make(&r, &shape, (uint64_t)i);
             question = recall_question(&r);
-            must(fb_read(&reading, m.engine, r.ids, r.shape.n, NULL, 0, 0));
-            must(fb_keep_all(&full, reading));
-            must(fb_answer_group(reading, &full, 1, &question, &options, &answer));
+            assert_ok(fb_read(&reading, m.engine, r.ids, r.shape.n, NULL, 0, 0));
+            assert_ok(fb_keep_all(&full, reading));
+            assert_ok(fb_answer_group(reading, &full, 1, &question, &options, &answer));
             assert_int_equal(recall_n_right(&r, &answer), t);
             fb_answer_clear(&answer);
             fb_variant_free(full);

@@ -66,7 +66,7 @@ static void put_line(fb_store *store, const struct ids *ids, json_t *line)
 
     cell.scores = scores;
     cell.n_scores = 4;
-    must(fb_store_put_cell(store, &cell));
+    assert_ok(fb_store_put_cell(store, &cell));
 }
 
 static void put_lines(fb_store *store, const struct ids *ids)
@@ -103,11 +103,11 @@ static int set_up(void **state)
     struct ids ids;
 
     results_path(f->path);
-    must(fb_store_open(&f->store, f->path));
+    assert_ok(fb_store_open(&f->store, f->path));
     put_names(&ids, f->store);
     put_lines(f->store, &ids);
-    must(fb_store_read(f->store, NULL, &f->results));
-    must(fb_analyse(&f->analysis, f->store, f->results, &options));
+    assert_ok(fb_store_read(f->store, NULL, &f->results));
+    assert_ok(fb_analyse(&f->analysis, f->store, f->results, &options));
     f->expected = golden_load(FOLDER "pipeline.json");
     *state = f;
     return 0;

@@ -45,7 +45,7 @@ static inline int set_up(void **state)
     struct fixture *f = calloc(1, sizeof *f);
 
     results_path(f->path);
-    must(fb_store_open(&f->store, f->path));
+    assert_ok(fb_store_open(&f->store, f->path));
     *state = f;
     return 0;
 }
@@ -65,8 +65,8 @@ static inline int tear_down(void **state)
 
 static inline void analyse(struct fixture *f)
 {
-    must(fb_store_read(f->store, NULL, &f->results));
-    must(fb_analyse(&f->analysis, f->store, f->results, &quick));
+    assert_ok(fb_store_read(f->store, NULL, &f->results));
+    assert_ok(fb_analyse(&f->analysis, f->store, f->results, &quick));
 }
 
 static inline void analyse_plain(struct fixture *f)

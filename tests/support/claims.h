@@ -132,8 +132,9 @@ static inline fb_reading *read_sequence(const struct work *w, const recall *r,
 
     for (int i = 0; i < w->n_rules; i++)
         rules[i] = (fb_seeded_rule){.rule = w->rule[i], .seed = 7};
-    must(fb_read(&out, w->rig.engine, r->ids, r->shape.n, rules, w->n_rules, index));
-    must(fb_foresee(out, &seen));
+    assert_ok(
+        fb_read(&out, w->rig.engine, r->ids, r->shape.n, rules, w->n_rules, index));
+    assert_ok(fb_foresee(out, &seen));
     return out;
 }
 
@@ -148,9 +149,9 @@ static inline fb_variant *evict(const struct trial *trial, const fb_bound_rule *
     fb_variant *out;
 
     if (fb_bound_rule_choices(rule)->keeps_all)
-        must(fb_keep_all(&out, reading));
+        assert_ok(fb_keep_all(&out, reading));
     else
-        must(fb_evict(&out, reading, trial->rule, &protect, 0, trial->k));
+        assert_ok(fb_evict(&out, reading, trial->rule, &protect, 0, trial->k));
     return out;
 }
 
@@ -213,7 +214,8 @@ static inline void run_sequence(struct work *w, const recall *r, uint64_t index)
 
     for (int i = 0; i < w->n_trials; i++)
         variant[i] = evict(&w->trial[i], w->rule[w->trial[i].rule], reading);
-    must(fb_answer_group(reading, variant, w->n_trials, &question, &options, answer));
+    assert_ok(
+        fb_answer_group(reading, variant, w->n_trials, &question, &options, answer));
     for (int i = 0; i < w->n_trials; i++) {
         add(w, &w->trial[i], r, variant[i], &answer[i]);
         fb_answer_clear(&answer[i]);

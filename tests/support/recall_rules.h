@@ -72,9 +72,9 @@ static inline fb_bound_rule *recall_bind(const fb_rule *rule, int64_t x)
 {
     fb_bound_rule *out;
 
-    must(fb_bound_rule_new(&out, rule));
+    assert_ok(fb_bound_rule_new(&out, rule));
     ((struct recall_param *)out->params)->x = x;
-    must(fb_bound_rule_finish(out));
+    assert_ok(fb_bound_rule_finish(out));
     return out;
 }
 
@@ -87,7 +87,7 @@ static inline fb_bound_rule *recall_rule(const char *text)
     int x = 0;
 
     if (text[0] != '@') {
-        must(fb_rule_parse(&out, text));
+        assert_ok(fb_rule_parse(&out, text));
         return out;
     }
     assert_true(sscanf(text, "@%31[a-z]:%d", name, &x) >= 1);

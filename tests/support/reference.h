@@ -60,12 +60,12 @@ static inline float *reference_floats(fb_ops *ops, fb_tensor a)
     int64_t n = 1;
     float *out;
 
-    must(fb_ops_status(ops));
+    assert_ok(fb_ops_status(ops));
     for (int i = 0; i < fb_n_dims(ops, a); i++)
         n *= fb_size(ops, a, i);
     out = fb_alloc(FB_ACCOUNT_other, (size_t)n * sizeof *out);
     assert_non_null(out);
-    must(fb_to_host(ops, a, out, (size_t)n * sizeof *out));
+    assert_ok(fb_to_host(ops, a, out, (size_t)n * sizeof *out));
     return out;
 }
 

@@ -10,16 +10,12 @@
 
 #include "store/store.h"
 #include "tests/support/near.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define must(call)                                                                     \
-    do {                                                                               \
-        if ((call) != FB_OK) fail_msg("%s: %s", #call, fb_error_message());            \
-    } while (0)
 
 /* A path in a fresh folder, in memory where there is such a place, since every cell is
  * synchronised; results_remove() takes both away. */
@@ -79,9 +75,9 @@ static inline struct results_ids results_begin(fb_store *store, const char *base
     };
     struct results_ids ids;
 
-    must(fb_store_put_experiment(store, &experiment, &ids.experiment));
-    must(fb_store_put_host(store, "4057", "{\"cpu\": \"any\"}", &ids.host));
-    must(fb_store_put_model(store, &model, &ids.model));
+    assert_ok(fb_store_put_experiment(store, &experiment, &ids.experiment));
+    assert_ok(fb_store_put_host(store, "4057", "{\"cpu\": \"any\"}", &ids.host));
+    assert_ok(fb_store_put_model(store, &model, &ids.model));
     return ids;
 }
 
@@ -97,7 +93,7 @@ static inline int64_t results_task(fb_store *store, const char *name,
                                 .margin = lower_is_better ? 0.02 : 1};
     int64_t id;
 
-    must(fb_store_put_task(store, &task, &id));
+    assert_ok(fb_store_put_task(store, &task, &id));
     return id;
 }
 
@@ -114,7 +110,7 @@ static inline int64_t results_sample(fb_store *store, int64_t task, int number)
 
     (void)snprintf(key, sizeof key, "%d", number);
     (void)snprintf(hash, sizeof hash, "%064d", number);
-    must(fb_store_put_sample(store, &sample, &id));
+    assert_ok(fb_store_put_sample(store, &sample, &id));
     return id;
 }
 
@@ -135,7 +131,7 @@ static inline int64_t results_rule(fb_store *store, const char *label,
                                 .is_reference = is_random || is_ceiling};
     int64_t id;
 
-    must(fb_store_put_rule(store, &rule, &id));
+    assert_ok(fb_store_put_rule(store, &rule, &id));
     return id;
 }
 
@@ -145,7 +141,7 @@ static inline int64_t results_budget(fb_store *store, const char *asked)
     const fb_store_budget budget = {asked, is_full ? "full" : "ratio", asked};
     int64_t id;
 
-    must(fb_store_put_budget(store, &budget, &id));
+    assert_ok(fb_store_put_budget(store, &budget, &id));
     return id;
 }
 
@@ -212,7 +208,7 @@ static inline void results_put_cell(fb_store *store, const struct results_trial 
         cell.digest = NULL;
         cell.n_scores = 0;
     }
-    must(fb_store_put_cell(store, &cell));
+    assert_ok(fb_store_put_cell(store, &cell));
 }
 
 static inline void results_put_trial(fb_store *store, const struct results_trial *trial)

@@ -5,8 +5,8 @@
 #ifndef TESTS_SUPPORT_RIG_H
 #define TESTS_SUPPORT_RIG_H
 
-#include "cmocka_all.h"
 #include "engine/engine.h"
+#include "tests/support/test.h"
 
 typedef struct rig {
     fb_ops *ops;
@@ -19,9 +19,9 @@ static inline void rig_open(rig *r, const char *model, const fb_ops_options *ops
 {
     static const fb_ops_options two_threads = {.threads = 2};
 
-    must(fb_ops_open(&r->ops, ops != NULL ? ops : &two_threads));
-    must(fb_model_open(&r->model, r->ops, model));
-    must(fb_engine_open(&r->engine, r->ops, r->model, engine));
+    assert_ok(fb_ops_open(&r->ops, ops != NULL ? ops : &two_threads));
+    assert_ok(fb_model_open(&r->model, r->ops, model));
+    assert_ok(fb_engine_open(&r->engine, r->ops, r->model, engine));
 }
 
 static inline void rig_close(rig *r)

@@ -27,7 +27,7 @@ static void columns_are_aligned_by_characters(void **state)
     trial.rules = names;
     results_put_trial(f->store, &trial);
     analyse(f);
-    must(fb_analysis_print(f->analysis, FB_FORMAT_TEXT, &text));
+    assert_ok(fb_analysis_print(f->analysis, FB_FORMAT_TEXT, &text));
     for (const char *line = text; *line != 0; line += strcspn(line, "\n") + 1) {
         const size_t n = strcspn(line, "\n");
 
@@ -68,7 +68,7 @@ static void the_text_says_what_a_person_needs(void **state)
     char *text;
 
     analyse_plain(f);
-    must(fb_analysis_print(f->analysis, FB_FORMAT_TEXT, &text));
+    assert_ok(fb_analysis_print(f->analysis, FB_FORMAT_TEXT, &text));
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strstr(text, words[i]) == NULL) fail_msg("no '%s' in:\n%s", words[i], text);
     fb_free(text);
@@ -100,7 +100,7 @@ static void names_cannot_reach_the_terminal(void **state)
     trial.rules = names;
     results_put_trial(f->store, &trial);
     analyse(f);
-    must(fb_analysis_print(f->analysis, FB_FORMAT_TEXT, &text));
+    assert_ok(fb_analysis_print(f->analysis, FB_FORMAT_TEXT, &text));
     for (const char *c = text; *c != 0; c++)
         assert_true((unsigned char)*c >= 0x20 || *c == '\n');
     assert_non_null(strstr(text, "\nx?[31m??y "));
@@ -116,7 +116,7 @@ static void json_holds_every_number_in_full(void **state)
     char *text;
 
     analyse_plain(f);
-    must(fb_analysis_print(f->analysis, FB_FORMAT_JSON, &text));
+    assert_ok(fb_analysis_print(f->analysis, FB_FORMAT_JSON, &text));
     root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(root);
     assert_int_equal(golden_number(root, "format"), 1);
@@ -168,7 +168,7 @@ static void csv_has_one_line_per_row_and_its_numbers(void **state)
     int n_columns = 0, mean = -1;
 
     analyse_plain(f);
-    must(fb_analysis_print(f->analysis, FB_FORMAT_CSV, &text));
+    assert_ok(fb_analysis_print(f->analysis, FB_FORMAT_CSV, &text));
     at = text;
     while (next_field(&at, field[n_columns++]) == ',')
         if (strcmp(field[n_columns - 1], "mean") == 0) mean = n_columns - 1;

@@ -29,10 +29,10 @@ static struct analysed analyse(const struct results_trial *trial,
     struct analysed a;
 
     results_path(a.path);
-    must(fb_store_open(&a.store, a.path));
+    assert_ok(fb_store_open(&a.store, a.path));
     results_put_trial(a.store, trial);
-    must(fb_store_read(a.store, NULL, &a.results));
-    must(fb_analyse(&a.analysis, a.store, a.results, options));
+    assert_ok(fb_store_read(a.store, NULL, &a.results));
+    assert_ok(fb_analyse(&a.analysis, a.store, a.results, options));
     return a;
 }
 

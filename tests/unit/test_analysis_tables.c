@@ -50,8 +50,8 @@ static void without_a_store_only_the_ledgers_are_unknown(void **state)
     struct fixture *f = *state;
 
     results_put_trial(f->store, &plain);
-    must(fb_store_read(f->store, NULL, &f->results));
-    must(fb_analyse(&f->analysis, NULL, f->results, &quick));
+    assert_ok(fb_store_read(f->store, NULL, &f->results));
+    assert_ok(fb_analyse(&f->analysis, NULL, f->results, &quick));
     assert_true(isnan(f->analysis->tables[0].rows[1].extra_flops));
     assert_near(f->analysis->tables[0].rows[1].filled, 1, 0);
 }
@@ -118,7 +118,7 @@ static void without_a_finished_rule_there_is_no_table(void **state)
                         "another rule.");
     assert_string_equal(f->analysis->paragraph, "");
     for (int format = 0; format < 3; format++) {
-        must(fb_analysis_print(f->analysis, (fb_format)format, &text));
+        assert_ok(fb_analysis_print(f->analysis, (fb_format)format, &text));
         fb_free(text);
     }
 }
@@ -142,7 +142,7 @@ static void samples_of_one_document_are_resampled_together(void **state)
 
         (void)snprintf(key, sizeof key, "%d/%d", s / 2, s % 2);
         (void)snprintf(group, sizeof group, "doc %d", s / 2);
-        must(fb_store_put_sample(f->store, &sample, &id));
+        assert_ok(fb_store_put_sample(f->store, &sample, &id));
         for (int r = 0; r < 2; r++)
             results_put_cell(f->store, &plain,
                              results_cell(&ids, id, rules[r], budget, 0.2), s + 10 * r);
@@ -150,7 +150,7 @@ static void samples_of_one_document_are_resampled_together(void **state)
     analyse(f);
     assert_int_equal(f->analysis->tables[0].n_samples, 8);
     assert_int_equal(f->analysis->tables[0].n_documents, 4);
-    must(fb_table_values(f->analysis, 0, 0, values));
+    assert_ok(fb_table_values(f->analysis, 0, 0, values));
     for (int d = 0; d < 4; d++)
         assert_near(values[d], 2 * d + 0.5, 0);
     assert_int_equal(fb_table_values(f->analysis, 1, 0, values), FB_USAGE);
@@ -211,7 +211,7 @@ static void a_rule_without_any_choice_is_marked_and_not_ranked(void **state)
     assert_int_equal(f->analysis->tables[0].rows[0].verdict, FB_VERDICT_reference);
     assert_string_equal(f->analysis->tables[0].rows[0].letters, "");
     assert_int_equal(f->analysis->tables[0].rows[1].verdict, FB_VERDICT_better);
-    must(fb_analysis_print(f->analysis, FB_FORMAT_TEXT, &text));
+    assert_ok(fb_analysis_print(f->analysis, FB_FORMAT_TEXT, &text));
     assert_non_null(
         strstr(text, "\ntight: 8 cells had no entry to choose: not ranked\n"));
     assert_non_null(strstr(text, "\nx: 2 cells used the fallback"));
@@ -228,11 +228,11 @@ static const char *baseline_of(struct fixture *f, const char *asked, const char 
     if (f->results == NULL) {
         trial.baseline = stored;
         results_put_trial(f->store, &trial);
-        must(fb_store_read(f->store, NULL, &f->results));
+        assert_ok(fb_store_read(f->store, NULL, &f->results));
     }
     options.baseline = asked;
     fb_analysis_free(f->analysis);
-    must(fb_analyse(&f->analysis, f->store, f->results, &options));
+    assert_ok(fb_analyse(&f->analysis, f->store, f->results, &options));
     return f->results->rules[f->analysis->baseline].label;
 }
 
@@ -255,7 +255,7 @@ static void an_unknown_baseline_gets_a_suggestion(void **state)
     fb_analysis_options options = quick;
 
     results_put_trial(f->store, &plain);
-    must(fb_store_read(f->store, NULL, &f->results));
+    assert_ok(fb_store_read(f->store, NULL, &f->results));
     options.baseline = "snapvk";
     assert_int_equal(fb_analyse(&f->analysis, f->store, f->results, &options),
                      FB_NOT_FOUND);
@@ -272,7 +272,7 @@ static void every_allocation_may_fail(void **state)
     int64_t n;
 
     results_put_trial(f->store, &plain);
-    must(fb_store_read(f->store, NULL, &f->results));
+    assert_ok(fb_store_read(f->store, NULL, &f->results));
     before = fb_memory_now(FB_ACCOUNT_other);
     for (n = 1; status != FB_OK; n += 1 + n / 20) {
         char *text = NULL;

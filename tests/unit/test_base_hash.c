@@ -114,9 +114,30 @@ static void a_file_has_the_digest_of_its_bytes(void **state)
     test_folder_remove(folder);
 }
 
+static void a_checksum_sees_every_byte_and_the_length(void **state)
+{
+    unsigned char bytes[100];
+    uint64_t whole;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (unsigned char)(i * 7);
+    whole = fb_checksum(bytes, sizeof bytes);
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] ^= 1;
+        assert_true(fb_checksum(bytes, sizeof bytes) != whole);
+        bytes[i] ^= 1;
+        assert_true(fb_checksum(bytes, i) != whole);
+    }
+    assert_true(fb_checksum(bytes, sizeof bytes) == whole);
+    memset(bytes, 0, sizeof bytes);
+    assert_true(fb_checksum(bytes, 32) != fb_checksum(bytes, 64));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_checksum_sees_every_byte_and_the_length),
         cmocka_unit_test(the_examples_of_nist_come_out),
         cmocka_unit_test(a_million_letters_in_any_pieces_give_the_known_digest),
         cmocka_unit_test(every_length_around_a_block_agrees_with_byte_by_byte),

@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "../support/cmocka_all.h"
 #include "cache/cache.h"
+#include "tests/support/test.h"
 
 static const fb_cache_shape smol = {30, 3, 64};
 
@@ -11,7 +11,7 @@ static int64_t entries(const char *text, int64_t tokens, fb_rounding rounding)
 {
     fb_budget budget;
 
-    must(fb_budget_parse(&budget, text));
+    assert_ok(fb_budget_parse(&budget, text));
     return fb_budget_entries(&budget, &smol, tokens, rounding);
 }
 
@@ -54,7 +54,7 @@ static void prints(const char *text, const char *wanted)
     fb_budget budget;
     char out[64];
 
-    must(fb_budget_parse(&budget, text));
+    assert_ok(fb_budget_parse(&budget, text));
     fb_budget_print(&budget, out, sizeof out);
     assert_string_equal(out, wanted);
 }
@@ -97,8 +97,8 @@ static void nonsense_is_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        must_fail(fb_budget_parse(&budget, bad[i]), FB_USAGE,
-                  "is not understood; write");
+        assert_fails(fb_budget_parse(&budget, bad[i]), FB_USAGE,
+                     "is not understood; write");
 }
 
 int main(void)

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "../support/rig.h"
+#include "tests/support/rig.h"
 
 enum { CONTEXT = 150, PROMPT = 3, ANSWER = 5, MOST = 24 };
 
@@ -58,8 +58,8 @@ static fb_reading *read_context(rig *r, const fb_engine_options *options)
     fb_reading *reading;
 
     rig_open(r, "builtin", NULL, options);
-    must(fb_read(&reading, r->engine, context, CONTEXT, seeded, RULES, 1));
-    must(fb_foresee(reading, &question));
+    assert_ok(fb_read(&reading, r->engine, context, CONTEXT, seeded, RULES, 1));
+    assert_ok(fb_foresee(reading, &question));
     return reading;
 }
 
@@ -86,7 +86,7 @@ static void an_arena_holds_exactly_the_budget(void **state)
             const size_t before = fb_memory_now(FB_ACCOUNT_kv);
             fb_variant *variant;
 
-            must(fb_evict(&variant, reading, rule, &usual, 0, k));
+            assert_ok(fb_evict(&variant, reading, rule, &usual, 0, k));
             assert_int_equal(fb_variant_bytes(variant), (size_t)(2 * 2 * k) * row);
             assert_int_equal(fb_memory_now(FB_ACCOUNT_kv) - before,
                              fb_variant_bytes(variant));
@@ -106,10 +106,11 @@ static void evicting_gives_the_bits_of_masking(void **state)
 
     (void)state;
     for (int rule = 0; rule < RULES; rule++) {
-        must(fb_evict(&variant[2 * rule], reading, rule, &usual, 0, 47));
-        must(fb_evict_masked(&variant[2 * rule + 1], reading, rule, &usual, 0, 47));
+        assert_ok(fb_evict(&variant[2 * rule], reading, rule, &usual, 0, 47));
+        assert_ok(
+            fb_evict_masked(&variant[2 * rule + 1], reading, rule, &usual, 0, 47));
     }
-    must(fb_answer_group(reading, variant, 2 * RULES, &question, &free_too, out));
+    assert_ok(fb_answer_group(reading, variant, 2 * RULES, &question, &free_too, out));
     for (int rule = 0; rule < RULES; rule++)
         same_answer(&out[2 * rule], &out[2 * rule + 1]);
     assert_true(out[0].kl[0] != out[4].kl[0]); /* rules do differ */
@@ -129,10 +130,10 @@ static void a_budget_of_the_context_gives_the_bits_of_full(void **state)
     fb_answer out[RULES + 1];
 
     (void)state;
-    must(fb_keep_all(&variant[RULES], reading));
+    assert_ok(fb_keep_all(&variant[RULES], reading));
     for (int rule = 0; rule < RULES; rule++)
-        must(fb_evict(&variant[rule], reading, rule, &none, 0, CONTEXT));
-    must(fb_answer_group(reading, variant, RULES + 1, &question, &free_too, out));
+        assert_ok(fb_evict(&variant[rule], reading, rule, &none, 0, CONTEXT));
+    assert_ok(fb_answer_group(reading, variant, RULES + 1, &question, &free_too, out));
     for (int rule = 0; rule < RULES; rule++) {
         same_answer(&out[rule], &out[RULES]);
         for (int i = 0; i < ANSWER; i++)
@@ -156,9 +157,9 @@ static void a_selection_of_one_entry_too_many_is_refused(void **state)
     fb_kept kept;
 
     (void)state;
-    must(fb_evict(&variant, reading, 0, &none, 0, 10));
+    assert_ok(fb_evict(&variant, reading, 0, &none, 0, 10));
     kept = fb_variant_selection(variant)->kept;
-    must_fail(
+    assert_fails(
         fb_cache_evict(&cache, r.ops, fb_reading_cache(reading), &kept, 2 * 2 * 10 - 1),
         FB_BUDGET, "40 entries were selected; the budget holds 39");
     assert_null(cache);
@@ -177,15 +178,15 @@ static void run_all(const fb_ops_options *ops, const fb_engine_options *options,
     rig r;
 
     rig_open(&r, "builtin", ops, options);
-    must(fb_read(&reading, r.engine, context, CONTEXT, seeded, RULES, 1));
-    must(fb_foresee(reading, &question));
+    assert_ok(fb_read(&reading, r.engine, context, CONTEXT, seeded, RULES, 1));
+    assert_ok(fb_foresee(reading, &question));
     for (int rule = 0; rule < RULES; rule++)
-        must(fb_evict(&variant[rule], reading, rule, &usual, 0, 31));
+        assert_ok(fb_evict(&variant[rule], reading, rule, &usual, 0, 31));
     if (!alone)
-        must(fb_answer_group(reading, variant, RULES, &question, &free_too, out));
+        assert_ok(fb_answer_group(reading, variant, RULES, &question, &free_too, out));
     for (int rule = 0; alone && rule < RULES; rule++)
-        must(fb_answer_group(reading, &variant[rule], 1, &question, &free_too,
-                             &out[rule]));
+        assert_ok(fb_answer_group(reading, &variant[rule], 1, &question, &free_too,
+                                  &out[rule]));
     memcpy(trace, fb_reading_trace(reading), 65);
     memcpy(cache, fb_reading_cache_sha256(reading), 65);
     for (int rule = 0; rule < RULES; rule++)
@@ -288,12 +289,12 @@ static void a_short_context_works_for_every_rule(void **state)
         rig r;
 
         rig_open(&r, "builtin", NULL, NULL);
-        must(fb_read(&reading, r.engine, context, lengths[i], seeded, RULES, 1));
-        must(fb_foresee(reading, &question));
+        assert_ok(fb_read(&reading, r.engine, context, lengths[i], seeded, RULES, 1));
+        assert_ok(fb_foresee(reading, &question));
         for (int rule = 0; rule < RULES; rule++)
-            must(fb_evict(&variant[rule], reading, rule, &none, 0,
-                          lengths[i] > 1 ? lengths[i] / 2 : 1));
-        must(fb_answer_group(reading, variant, RULES, &question, &free_too, out));
+            assert_ok(fb_evict(&variant[rule], reading, rule, &none, 0,
+                               lengths[i] > 1 ? lengths[i] / 2 : 1));
+        assert_ok(fb_answer_group(reading, variant, RULES, &question, &free_too, out));
         for (int rule = 0; rule < RULES; rule++) {
             for (int j = 0; j < ANSWER; j++) {
                 assert_true(out[rule].nll[j] >= 0 && out[rule].nll[j] < 1e3);
@@ -320,7 +321,7 @@ static void many_variants_take_less_than_many_full_caches(void **state)
 
     (void)state;
     for (int v = 0; v < VARIANTS; v++)
-        must(fb_evict(&variant[v], reading, v % RULES, &none, 0, CONTEXT / 10));
+        assert_ok(fb_evict(&variant[v], reading, v % RULES, &none, 0, CONTEXT / 10));
     assert_int_equal(fb_memory_now(FB_ACCOUNT_kv) - before, VARIANTS * full / 10);
     for (int v = 0; v < VARIANTS; v++)
         fb_variant_free(variant[v]);

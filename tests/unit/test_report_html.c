@@ -5,7 +5,7 @@
 #include "report/html.h"
 
 #include "base/memory.h"
-#include "tests/support/cmocka_all.h"
+#include "tests/support/test.h"
 
 #include <math.h>
 

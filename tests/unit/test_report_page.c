@@ -9,8 +9,8 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "report/page.h"
-#include "tests/support/cmocka_all.h"
 #include "tests/support/fake_results.h"
+#include "tests/support/test.h"
 
 #include <unistd.h>
 
@@ -22,7 +22,7 @@ static void make_page(char **out, fake_shape shape, const fb_report_options *opt
     const fb_analysis *analysis = &f->analysis;
 
     assert_non_null(f);
-    must(fb_report_html(out, &analysis, 1, options));
+    assert_ok(fb_report_html(out, &analysis, 1, options));
     assert_non_null(*out);
     fake_free(f);
 }

@@ -2,17 +2,17 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "../support/cmocka_all.h"
 #include "rule/rule.h"
+#include "tests/support/test.h"
 
 static void becomes(const char *expression, const char *canonical)
 {
     fb_bound_rule *rule, *again;
 
-    must(fb_rule_parse(&rule, expression));
+    assert_ok(fb_rule_parse(&rule, expression));
     assert_string_equal(fb_bound_rule_text(rule), canonical);
-    must(fb_rule_parse(&again,
-                       canonical)); /* canonical text is its own canonical text */
+    assert_ok(fb_rule_parse(&again,
+                            canonical)); /* canonical text is its own canonical text */
     assert_string_equal(fb_bound_rule_text(again), canonical);
     fb_bound_rule_free(again);
     fb_bound_rule_free(rule);
@@ -37,7 +37,7 @@ static void refuses(const char *expression, const char *part)
 {
     fb_bound_rule *rule;
 
-    must_fail(fb_rule_parse(&rule, expression), FB_USAGE, part);
+    assert_fails(fb_rule_parse(&rule, expression), FB_USAGE, part);
     assert_null(rule);
 }
 
@@ -74,14 +74,14 @@ static void a_rule_with_a_foreign_abi_or_a_hook_of_later_is_refused(void **state
 
     (void)state;
     rule.abi = 99;
-    must_fail(fb_rule_bind(&bound, &rule), FB_UNSUPPORTED, "ABI 99");
+    assert_fails(fb_rule_bind(&bound, &rule), FB_UNSUPPORTED, "ABI 99");
     rule = *fb_rule_find("knorm");
     rule.size -= 8;
-    must_fail(fb_rule_bind(&bound, &rule), FB_UNSUPPORTED, "ABI");
+    assert_fails(fb_rule_bind(&bound, &rule), FB_UNSUPPORTED, "ABI");
     rule = *fb_rule_find("knorm");
     rule.update = (void (*)(void))a_bad_expression_is_refused_with_what_would_be_right;
-    must_fail(fb_rule_bind(&bound, &rule), FB_UNSUPPORTED,
-              "hook that is not called yet");
+    assert_fails(fb_rule_bind(&bound, &rule), FB_UNSUPPORTED,
+                 "hook that is not called yet");
 }
 
 static void a_wrapper_inherits_what_its_inner_rules_need(void **state)
@@ -90,7 +90,7 @@ static void a_wrapper_inherits_what_its_inner_rules_need(void **state)
     const fb_choices *choices;
 
     (void)state;
-    must(fb_rule_parse(&rule, "adakv(blend(snapkv:window=16, recency))"));
+    assert_ok(fb_rule_parse(&rule, "adakv(blend(snapkv:window=16, recency))"));
     choices = fb_bound_rule_choices(rule);
     assert_int_equal(choices->reads, FB_READS_WINDOW_ATTENTION | FB_READS_POSITION);
     assert_int_equal(choices->window, 16);
@@ -122,7 +122,7 @@ static void random_text_is_refused_or_round_trips(void **state)
             assert_true(strlen(fb_error_message()) > 10);
             continue;
         }
-        must(fb_rule_parse(&again, fb_bound_rule_text(rule)));
+        assert_ok(fb_rule_parse(&again, fb_bound_rule_text(rule)));
         assert_string_equal(fb_bound_rule_text(rule), fb_bound_rule_text(again));
         fb_bound_rule_free(again);
         fb_bound_rule_free(rule);

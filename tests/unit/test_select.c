@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "../support/cmocka_all.h"
 #include "select/select.h"
+#include "tests/support/test.h"
 
 #include <stdio.h>
 
@@ -35,7 +35,7 @@ static fb_status select_by(fb_selection *out, const char *expression,
     fb_bound_rule *rule;
     fb_status status;
 
-    must(fb_rule_parse(&rule, expression));
+    assert_ok(fb_rule_parse(&rule, expression));
     fb_scope_open(ops);
     for (int l = 0; l < LAYERS; l++)
         scores[l] = fb_from_host(ops, FB_F32, 2, (int64_t[]){HEADS, columns}, score);
@@ -79,7 +79,7 @@ static void higher_scores_stay_and_equal_ones_by_lower_position(void **state)
     fb_selection s;
 
     (void)state;
-    must(select_by(&s, "knorm", scores, N, none, 4));
+    assert_ok(select_by(&s, "knorm", scores, N, none, 4));
     kept_is(&s, 0, "1 3 5 7");
     kept_is(&s, 1, "0 1 2 3");
     kept_is(&s, 2, "1 3 5 7"); /* layer 1 */
@@ -94,7 +94,7 @@ static void protected_entries_stay_and_count(void **state)
     fb_selection s;
 
     (void)state;
-    must(select_by(&s, "knorm", scores, N, two_and_one, 5));
+    assert_ok(select_by(&s, "knorm", scores, N, two_and_one, 5));
     kept_is(&s, 0, "0 1 3 5 9");
     kept_is(&s, 1, "0 1 2 3 9");
     assert_int_equal(s.n_protected, 3);
@@ -107,18 +107,18 @@ static void a_head_smaller_than_its_protection_shrinks_in_order(void **state)
     fb_selection s;
 
     (void)state;
-    must(select_by(&s, "knorm", scores, N, (fb_protect){FB_PROTECT_EXPERIMENT, 2, 4},
-                   5));
+    assert_ok(select_by(&s, "knorm", scores, N,
+                        (fb_protect){FB_PROTECT_EXPERIMENT, 2, 4}, 5));
     kept_is(&s, 0, "0 1 7 8 9"); /* newest, sinks, then other recents newest first */
     assert_true(s.shrunk);
     assert_int_equal(s.free_choices, 0);
     fb_selection_clear(&s);
-    must(select_by(&s, "knorm", scores, N, (fb_protect){FB_PROTECT_EXPERIMENT, 2, 4},
-                   2));
+    assert_ok(select_by(&s, "knorm", scores, N,
+                        (fb_protect){FB_PROTECT_EXPERIMENT, 2, 4}, 2));
     kept_is(&s, 0, "0 9");
     fb_selection_clear(&s);
-    must(select_by(&s, "knorm", scores, N, (fb_protect){FB_PROTECT_EXPERIMENT, 2, 4},
-                   1));
+    assert_ok(select_by(&s, "knorm", scores, N,
+                        (fb_protect){FB_PROTECT_EXPERIMENT, 2, 4}, 1));
     kept_is(&s, 0, "9");
     fb_selection_clear(&s);
 }
@@ -128,7 +128,7 @@ static void a_budget_of_the_whole_context_keeps_everything(void **state)
     fb_selection s;
 
     (void)state;
-    must(select_by(&s, "knorm", scores, N, two_and_one, N));
+    assert_ok(select_by(&s, "knorm", scores, N, two_and_one, N));
     kept_is(&s, 0, "0 1 2 3 4 5 6 7 8 9");
     assert_int_equal(fb_kept_total(&s.kept), s.budget_entries);
     fb_selection_clear(&s);
@@ -139,7 +139,7 @@ static void a_window_rule_keeps_its_window_and_chooses_before_it(void **state)
     fb_selection s;
 
     (void)state; /* scores of the first 7 entries only */
-    must(select_by(&s, "snapkv:window=3,kernel=1", scores, N - 3, none, 5));
+    assert_ok(select_by(&s, "snapkv:window=3,kernel=1", scores, N - 3, none, 5));
     kept_is(&s, 0, "1 3 7 8 9");
     kept_is(&s, 1, "0 2 7 8 9"); /* the next 7 numbers: 6 4 5 1 1 1 1 */
     fb_selection_clear(&s);
@@ -150,11 +150,11 @@ static void a_context_inside_the_window_falls_back_to_sinks_and_recents(void **s
     fb_selection s;
 
     (void)state;
-    must(select_by(&s, "snapkv:window=10", scores, N, two_and_one, 5));
+    assert_ok(select_by(&s, "snapkv:window=10", scores, N, two_and_one, 5));
     assert_true(s.fallback);
     kept_is(&s, 0, "0 1 7 8 9");
     fb_selection_clear(&s);
-    must(select_by(&s, "snapkv:window=64", scores, N, none, 3));
+    assert_ok(select_by(&s, "snapkv:window=64", scores, N, none, 3));
     assert_true(s.fallback);
     kept_is(&s, 3, "7 8 9");
     fb_selection_clear(&s);
@@ -165,10 +165,10 @@ static void the_recent_half_of_h2o_is_not_protection(void **state)
     fb_selection s;
 
     (void)state;
-    must(select_by(&s, "h2o", scores, N, none, 6));
+    assert_ok(select_by(&s, "h2o", scores, N, none, 6));
     kept_is(&s, 0, "1 3 5 7 8 9"); /* newest 3, then the best 3 of the others */
     fb_selection_clear(&s);
-    must(select_by(&s, "h2o", scores, N, two_and_one, 7));
+    assert_ok(select_by(&s, "h2o", scores, N, two_and_one, 7));
     kept_is(&s, 0, "0 1 3 5 7 8 9");
     fb_selection_clear(&s);
 }
@@ -178,8 +178,8 @@ static void published_protection_is_the_rules_own(void **state)
     fb_selection s;
 
     (void)state;
-    must(select_by(&s, "streaming_llm:sink=1", scores, N,
-                   (fb_protect){FB_PROTECT_PUBLISHED, 7, 7}, 4));
+    assert_ok(select_by(&s, "streaming_llm:sink=1", scores, N,
+                        (fb_protect){FB_PROTECT_PUBLISHED, 7, 7}, 4));
     kept_is(&s, 0, "0 1 3 5"); /* the scores given stand for positions */
     assert_int_equal(s.n_protected, 1);
     fb_selection_clear(&s);
@@ -191,12 +191,12 @@ static void adakv_shares_a_layer_by_where_the_scores_are(void **state)
 
     (void)
         state; /* k = 5: 10 in the layer; each head is sure of 1; head 0 wins the rest */
-    must(select_by(&s, "adakv(knorm)", scores, N, none, 5));
+    assert_ok(select_by(&s, "adakv(knorm)", scores, N, none, 5));
     assert_int_equal(s.kept.count[0] + s.kept.count[1], 10);
     kept_is(&s, 0, "1 2 3 4 5 6 7 8 9"); /* of the ties at 1, head 0's comes first */
     kept_is(&s, 1, "0");
     fb_selection_clear(&s);
-    must(select_by(&s, "adakv(knorm, safeguard=1)", scores, N, none, 5));
+    assert_ok(select_by(&s, "adakv(knorm, safeguard=1)", scores, N, none, 5));
     assert_int_equal(s.kept.count[0], 5); /* nothing to share */
     assert_int_equal(s.kept.count[1], 5);
     fb_selection_clear(&s);
@@ -217,7 +217,8 @@ static void no_allocation_exceeds_its_budget(void **state)
             seed = seed * 6364136223846793005u + 1442695040888963407u;
             random[j] = (float)(seed >> 60); /* many ties */
         }
-        must(select_by(&s, i % 2 ? "adakv(knorm)" : "knorm", random, N, protect, k));
+        assert_ok(
+            select_by(&s, i % 2 ? "adakv(knorm)" : "knorm", random, N, protect, k));
         assert_int_equal(fb_kept_total(&s.kept), s.budget_entries);
         for (int64_t slot = 0; slot < s.kept.n_slots; slot++) {
             assert_in_range(s.kept.count[slot], 1, N);
@@ -250,23 +251,23 @@ static void an_allocation_of_one_entry_more_is_refused(void **state)
     rule.share = greedy;
     rule.kind = FB_KIND_ALLOCATION;
     rule.n_inner = 1;
-    must_fail(fb_rule_bind(&bound, &rule), FB_USAGE, "needs 1 rule");
-    must(fb_rule_bind_around(&bound, &rule, "knorm"));
+    assert_fails(fb_rule_bind(&bound, &rule), FB_USAGE, "needs 1 rule");
+    assert_ok(fb_rule_bind_around(&bound, &rule, "knorm"));
     fb_scope_open(ops);
     {
         fb_tensor layer[LAYERS];
 
         for (int l = 0; l < LAYERS; l++)
             layer[l] = fb_from_host(ops, FB_F32, 2, (int64_t[]){HEADS, N}, scores);
-        must_fail(fb_select(&s, ops,
-                            &(fb_selector){.rule = bound,
-                                           .protect = none,
-                                           .layers = LAYERS,
-                                           .kv_heads = HEADS,
-                                           .n = N,
-                                           .scores = layer},
-                            4),
-                  FB_BUDGET, "shares 9 entries in layer 0; the budget has 8");
+        assert_fails(fb_select(&s, ops,
+                               &(fb_selector){.rule = bound,
+                                              .protect = none,
+                                              .layers = LAYERS,
+                                              .kv_heads = HEADS,
+                                              .n = N,
+                                              .scores = layer},
+                               4),
+                     FB_BUDGET, "shares 9 entries in layer 0; the budget has 8");
     }
     fb_scope_close(ops);
     fb_bound_rule_free(bound);

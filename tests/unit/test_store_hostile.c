@@ -76,7 +76,7 @@ static void write_sound(const char *path)
     fb_store_cell cell;
     fb_store *store;
 
-    must(fb_store_open(&store, path));
+    assert_ok(fb_store_open(&store, path));
     ids = results_begin(store, "random");
     cell = results_cell(
         &ids, results_sample(store, results_task(store, "needle", "kl", true), 1),
@@ -85,7 +85,7 @@ static void write_sound(const char *path)
     cell.counts = &count, cell.n_counts = 1;
     cell.peaks = &peak, cell.n_peaks = 1;
     cell.kept = &kept, cell.n_kept = 1;
-    must(fb_store_put_cell(store, &cell));
+    assert_ok(fb_store_put_cell(store, &cell));
     fb_store_close(store);
 }
 
@@ -189,7 +189,7 @@ static void a_file_without_experiment_says_so(void **state)
     struct fixture *f = *state;
     fb_store *store;
 
-    must(fb_store_open(&store, f->path));
+    assert_ok(fb_store_open(&store, f->path));
     fb_store_close(store);
     assert_int_equal(read_everything(f->path), FB_NOT_FOUND);
     assert_non_null(strstr(fb_error_message(), "no experiment"));

@@ -22,7 +22,7 @@ static int set_up(void **state)
     struct fixture *f = calloc(1, sizeof *f);
 
     results_path(f->path);
-    must(fb_store_open(&f->store, f->path));
+    assert_ok(fb_store_open(&f->store, f->path));
     f->ids = results_begin(f->store, "random");
     f->task = results_task(f->store, "needle", "kl", true);
     f->sample = results_sample(f->store, f->task, 1);
@@ -100,11 +100,12 @@ static void a_note_is_kept_once(void **state)
     const fb_results *r;
     const fb_store_cell cell = full_cell(f);
 
-    must(fb_store_put_cell(f->store, &cell));
+    assert_ok(fb_store_put_cell(f->store, &cell));
     for (int i = 0; i < 2; i++)
-        must(fb_store_put_note(f->store, f->ids.experiment, 0, "warning", "3 cut"));
-    must(fb_store_put_note(f->store, f->ids.experiment, 1, "warning", "3 cut"));
-    must(fb_store_read(f->store, NULL, &r));
+        assert_ok(
+            fb_store_put_note(f->store, f->ids.experiment, 0, "warning", "3 cut"));
+    assert_ok(fb_store_put_note(f->store, f->ids.experiment, 1, "warning", "3 cut"));
+    assert_ok(fb_store_read(f->store, NULL, &r));
     assert_int_equal(r->n_notes, 2);
     assert_string_equal(r->notes[0], "warning: 3 cut");
     fb_results_free(r);
@@ -132,8 +133,8 @@ static void a_cell_comes_back_as_it_was(void **state)
     const fb_store_cell cell = full_cell(f);
     const fb_results *r;
 
-    must(fb_store_put_cell(f->store, &cell));
-    must(fb_store_read(f->store, NULL, &r));
+    assert_ok(fb_store_put_cell(f->store, &cell));
+    assert_ok(fb_store_read(f->store, NULL, &r));
     assert_string_equal(r->name, "trial");
     assert_string_equal(r->baseline, "random");
     assert_string_equal(r->protocol, "prefill.agnostic.original");
@@ -162,17 +163,17 @@ static void children_of_a_cell_come_back_as_they_were(void **state)
     fb_store_kept *got_kept;
     int n;
 
-    must(fb_store_put_cell(f->store, &cell));
-    must(fb_store_read_counts(f->store, 1, &got_counts, &n));
+    assert_ok(fb_store_put_cell(f->store, &cell));
+    assert_ok(fb_store_read_counts(f->store, 1, &got_counts, &n));
     assert_int_equal(n, 3);
     assert_string_equal(got_counts[1].scope, "signal");
     assert_string_equal(got_counts[2].op, "mul");
     assert_near(got_counts[0].flops, 1e12, 0);
-    must(fb_store_read_peaks(f->store, 1, &got_peaks, &n));
+    assert_ok(fb_store_read_peaks(f->store, 1, &got_peaks, &n));
     assert_int_equal(n, 2);
     assert_string_equal(got_peaks[1].account, "kv");
     assert_int_equal(got_peaks[1].peak_bytes, 256000);
-    must(fb_store_read_kept(f->store, 1, &got_kept, &n));
+    assert_ok(fb_store_read_kept(f->store, 1, &got_kept, &n));
     assert_int_equal(n, 3);
     assert_int_equal(got_kept[0].n, 5);
     assert_memory_equal(got_kept[0].position, first, sizeof first);
@@ -181,7 +182,7 @@ static void children_of_a_cell_come_back_as_they_were(void **state)
     fb_free(got_counts);
     fb_free(got_peaks);
     fb_free(got_kept);
-    must(fb_store_read_counts(f->store, 99, &got_counts, &n));
+    assert_ok(fb_store_read_counts(f->store, 99, &got_counts, &n));
     assert_int_equal(n, 0);
     fb_free(got_counts);
 }
@@ -192,13 +193,14 @@ static void a_finished_cell_is_never_written_again(void **state)
     const fb_store_cell cell = full_cell(f);
     bool is_there;
 
-    must(fb_store_has_cell(f->store, &cell, &is_there));
+    assert_ok(fb_store_has_cell(f->store, &cell, &is_there));
     assert_false(is_there);
-    must(fb_store_put_cell(f->store, &cell));
-    must(fb_store_has_cell(f->store, &cell, &is_there));
+    assert_ok(fb_store_put_cell(f->store, &cell));
+    assert_ok(fb_store_has_cell(f->store, &cell, &is_there));
     assert_true(is_there);
     assert_int_equal(fb_store_put_cell(f->store, &cell), FB_DEFECT);
-    must(fb_store_put_note(f->store, f->ids.experiment, 0, "warning", "still usable"));
+    assert_ok(
+        fb_store_put_note(f->store, f->ids.experiment, 0, "warning", "still usable"));
 }
 
 static void a_failed_cell_is_replaced(void **state)
@@ -211,12 +213,12 @@ static void a_failed_cell_is_replaced(void **state)
     cell.status = "failed";
     cell.reason = "NaN";
     cell.digest = NULL;
-    must(fb_store_put_cell(f->store, &cell));
-    must(fb_store_has_cell(f->store, &cell, &is_there));
+    assert_ok(fb_store_put_cell(f->store, &cell));
+    assert_ok(fb_store_has_cell(f->store, &cell, &is_there));
     assert_false(is_there);
     cell = full_cell(f);
-    must(fb_store_put_cell(f->store, &cell));
-    must(fb_store_read(f->store, NULL, &r));
+    assert_ok(fb_store_put_cell(f->store, &cell));
+    assert_ok(fb_store_read(f->store, NULL, &r));
     assert_int_equal(r->n_cells, 1);
     check_cell(&r->cells[0]);
     assert_int_equal(r->cells[0].n_scores, 3);
@@ -244,7 +246,7 @@ static void a_cell_that_breaks_a_promise_leaves_nothing(void **state)
     bad[5].digest = NULL;
     for (int i = 0; i < 6; i++)
         assert_int_equal(fb_store_put_cell(f->store, &bad[i]), FB_DEFECT);
-    must(fb_store_read(f->store, NULL, &r));
+    assert_ok(fb_store_read(f->store, NULL, &r));
     assert_int_equal(r->n_cells, 0);
     fb_results_free(r);
 }
@@ -265,9 +267,9 @@ static void cells_are_sorted_by_sample_rule_budget_seed(void **state)
                 results_cell(&f->ids, sample[i], rule, seed == 1 ? full : f->budget, 1);
 
             cell.seed = seed;
-            must(fb_store_put_cell(f->store, &cell));
+            assert_ok(fb_store_put_cell(f->store, &cell));
         }
-    must(fb_store_read(f->store, NULL, &r));
+    assert_ok(fb_store_read(f->store, NULL, &r));
     assert_int_equal(r->n_samples, 12);
     assert_int_equal(r->n_cells, 24);
     assert_int_equal(r->n_budgets, 1);
@@ -286,13 +288,13 @@ static void the_digest_does_not_depend_on_the_order(void **state)
     struct fixture *f = *state;
     char digest[2][FB_HASH_HEX], empty[FB_HASH_HEX];
 
-    must(fb_store_digest(f->store, f->ids.experiment, empty));
+    assert_ok(fb_store_digest(f->store, f->ids.experiment, empty));
     for (int order = 0; order < 2; order++) {
         char path[64];
         fb_store *store;
 
         results_path(path);
-        must(fb_store_open(&store, path));
+        assert_ok(fb_store_open(&store, path));
         (void)results_begin(store, NULL);
         (void)results_sample(store, results_task(store, "needle", "kl", true), 1);
         (void)results_rule(store, "snapkv", "snapkv");
@@ -305,9 +307,9 @@ static void the_digest_does_not_depend_on_the_order(void **state)
             (void)snprintf(name, sizeof name, "d%d", (int)seed);
             cell.seed = seed;
             cell.digest = name;
-            must(fb_store_put_cell(store, &cell));
+            assert_ok(fb_store_put_cell(store, &cell));
         }
-        must(fb_store_digest(store, 1, digest[order]));
+        assert_ok(fb_store_digest(store, 1, digest[order]));
         fb_store_close(store);
         results_remove(path);
     }
@@ -327,19 +329,19 @@ static void one_file_holds_several_experiments(void **state)
     const fb_results *r;
     int64_t id;
 
-    must(fb_store_put_cell(f->store, &cell));
-    must(fb_store_put_experiment(f->store, &second, &id));
-    must(fb_store_put_certificate(f->store, id, "{\"n\": 1}", "cc"));
-    must(fb_store_put_certificate(f->store, id, "{\"n\": 1}", "cc"));
-    must(fb_store_read(f->store, NULL, &r));
+    assert_ok(fb_store_put_cell(f->store, &cell));
+    assert_ok(fb_store_put_experiment(f->store, &second, &id));
+    assert_ok(fb_store_put_certificate(f->store, id, "{\"n\": 1}", "cc"));
+    assert_ok(fb_store_put_certificate(f->store, id, "{\"n\": 1}", "cc"));
+    assert_ok(fb_store_read(f->store, NULL, &r));
     assert_string_equal(r->name, "second");
     assert_string_equal(r->certificate, "{\"n\": 1}");
     assert_int_equal(r->n_cells, 0);
     fb_results_free(r);
-    must(fb_store_read(f->store,
-                       "5bec0000000000000000000000000000"
-                       "00000000000000000000000000000001",
-                       &r));
+    assert_ok(fb_store_read(f->store,
+                            "5bec0000000000000000000000000000"
+                            "00000000000000000000000000000001",
+                            &r));
     assert_string_equal(r->name, "trial");
     assert_int_equal(r->n_cells, 1);
     fb_results_free(r);
@@ -369,8 +371,8 @@ static void finished_cells_survive_a_killed_process(void **state)
     }
     assert_int_equal(waitpid(child, &how, 0), child);
     assert_true(WIFSIGNALED(how));
-    must(fb_store_open_read(&f->store, f->path));
-    must(fb_store_read(f->store, NULL, &r));
+    assert_ok(fb_store_open_read(&f->store, f->path));
+    assert_ok(fb_store_read(f->store, NULL, &r));
     assert_int_equal(r->n_cells, 1);
     check_cell(&r->cells[0]);
     fb_results_free(r);
@@ -395,7 +397,7 @@ static void a_reader_cannot_write(void **state)
     int64_t id;
 
     fb_store_close(f->store);
-    must(fb_store_open_read(&f->store, f->path));
+    assert_ok(fb_store_open_read(&f->store, f->path));
     assert_int_equal(fb_store_put_host(f->store, "new", "{}", &id), FB_IO);
     assert_int_equal(id, 0);
 }
