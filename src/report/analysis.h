@@ -19,7 +19,8 @@
 
 typedef struct fb_analysis_options {
     const char
-        *baseline; /* label; NULL: the experiment's, else `random`, else the first */
+        *baseline; /* label; NULL: the experiment's, else `random`, else the first that
+           evicts and could be deployed */
     double confidence; /* 0: 0.95 */
     int replicates;    /* 0: 10000 */
     int draws;         /* 0: 9999 */
