@@ -163,7 +163,7 @@ def sweep(model, prompts_path, out_path):
                     kept = kept_positions(model, name, cache, full)
                 rows.append({"rule": name, "budget": budget, "answer": answer, "kept": kept})
                 cells.append({"prompt": p, "rule": name, "budget": budget, "seconds": seconds})
-                print(f"kvpress {len(cells)}/64 {name} {budget} {seconds[0]:.1f} s", file=sys.stderr, flush=True)
+                print(f"kvpress {len(cells)}/{32 * len(prompts)} {name} {budget} {seconds[0]:.1f} s", file=sys.stderr, flush=True)
         results.append(rows)
     with open(out_path, "w") as f:
         json.dump(results, f)
