@@ -137,7 +137,8 @@ typedef struct fb_answer {
     double *kl;         /* [n] KL(full || this), nats */
     int32_t *top1;      /* [n] arg max at each place of the reference */
     int32_t *full_top1; /* [n] the same of the full cache */
-    int32_t *ids; /* the free answer, end token not included; the reference if em_tf */
+    int32_t *ids; /* the free answer, end token not included; the reference if em_tf;
+                     at most max_tokens */
     int64_t n_ids;
     fb_stop stop;
     size_t tail_bytes; /* memory for question and answer, the same for all variants */

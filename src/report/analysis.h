@@ -18,7 +18,8 @@
 #include "store/store.h"
 
 typedef struct fb_analysis_options {
-    /* label; NULL: the experiment's, else `random`, else the first */
+    /* label; NULL: the experiment's, else `random`, else the first that evicts and could
+     * be deployed */
     const char *baseline;
     double confidence; /* 0: 0.95 */
     int replicates;    /* 0: 10000 */

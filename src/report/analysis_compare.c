@@ -154,8 +154,8 @@ static void find_smallest_effect(struct work *work)
     table->smallest_effect = (double)NAN;
     if (n == 0) return;
     qsort(sds, (size_t)n, sizeof *sds, by_value);
-    table->smallest_effect =
-        fb_smallest_effect(fb_quantile(sds, n, 0.5), table->n_documents, alpha, 0.8);
+    table->smallest_effect = fb_smallest_effect(fb_quantile(sds, n, 0.5),
+                                                table->n_documents, alpha / n, 0.8);
     if (n * ldexp(2, -table->n_documents) >= alpha)
         table->smallest_effect = (double)INFINITY;
 }
