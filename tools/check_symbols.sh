@@ -8,45 +8,36 @@
 #
 # SPDX-License-Identifier: MIT
 set -uo pipefail
-objects=${BUILD:?}/obj
+cd "${BUILD:?}/obj" || exit 1
 failed=0
 
-calls() { # FILE: undefined symbols, without versions
-    nm -u "$1" | sed -n 's/^ *U \([A-Za-z_0-9]*\).*/\1/p'
+library() { # FOLDER...: object files in them
+    find "$@" -name '*.o' 2>/dev/null | sort
 }
-forbid() { # PATTERN WHY FILE...
-    local pattern=$1 why=$2 file found
-    shift 2
-    for file in "$@"; do
-        found=$(calls "$file" | grep -xE "$pattern" | tr '\n' ' ')
-        if [ -n "$found" ]; then
-            echo "${file#"$objects"/}: calls $found- $why"
-            failed=1
-        fi
+report() { # WHY: lines "FILE SYMBOL"
+    local file symbol
+    while read -r file symbol; do
+        echo "$file: $symbol: $1"
+        failed=1
     done
 }
-list() { # FOLDER...: object files in them, but for FOLDER=... given in $skip
-    local folder
-    for folder in "$@"; do
-        find "$objects/$folder" -name '*.o' 2>/dev/null
-    done | grep -v -e "/${skip:-none}\$" | sort
+calls() { # PATTERN: reads files, writes "FILE SYMBOL" of undefined symbols that match
+    xargs nm -A -u | sed -nE "s/^([^:]*): +U ($1)(@.*)?\$/\1 \2/p"
 }
 
-mapfile -t all < <(skip=memory.o list src/{base,ops,model,cache,rule,select,engine,task,stats,store,experiment,report} rules tasks)
-forbid 'malloc|calloc|realloc|reallocarray|free|aligned_alloc|posix_memalign|strdup|strndup|asprintf|vasprintf|getline' \
-    "memory comes from base/memory.h" "${all[@]}"
-mapfile -t all < <(skip=error.o list src/{base,ops,model,cache,rule,select,engine,task,stats,store,experiment,report} rules tasks)
-forbid 'exit|_exit|abort|stdout|stderr|puts|putchar|printf|vprintf|perror|__assert_fail' \
-    "the library returns a status and does not print" "${all[@]}"
-mapfile -t all < <(list src/{ops,model,cache,rule,select,engine} rules)
-forbid '(exp|exp2|expm1|log|log2|log10|log1p|pow|sin|cos|tan|sincos|asin|acos|atan|atan2|sinh|cosh|tanh|erf|erfc|cbrt|hypot|fma|sqrt|tgamma|lgamma)[fl]?' \
-    "libm differs between machines; use the functions of ops/" "${all[@]}"
-mapfile -t all < <(list src rules tasks | grep -v '/src/cli/')
-for file in "${all[@]}"; do
-    names=$(nm -g --defined-only "$file" | awk '{print $3}' | grep -v '^fb_' | tr '\n' ' ')
-    if [ -n "$names" ]; then
-        echo "${file#"$objects"/}: $names- names that others see start with fb_"
-        failed=1
-    fi
-done
+parts=(src/base src/ops src/model src/cache src/rule src/select src/engine src/task
+    src/stats src/store src/experiment src/report rules tasks)
+
+report "memory comes from base/memory.h" < <(
+    library "${parts[@]}" | grep -v '^src/base/memory.o$' |
+        calls 'malloc|calloc|realloc|reallocarray|free|aligned_alloc|posix_memalign|strdup|strndup|v?asprintf|getline')
+report "the library returns a status and does not print" < <(
+    library "${parts[@]}" | grep -v '^src/base/error.o$' |
+        calls 'exit|_exit|abort|stdout|stderr|puts|putchar|v?printf|perror|__assert_fail')
+report "libm differs between machines; use the functions of ops/" < <(
+    library src/ops src/model src/cache src/rule src/select src/engine rules |
+        calls '(exp|exp2|expm1|log|log2|log10|log1p|pow|sin|cos|tan|sincos|asin|acos|atan|atan2|sinh|cosh|tanh|erf|erfc|cbrt|hypot|fma|sqrt|tgamma|lgamma)[fl]?')
+report "names that others see start with fb_" < <(
+    library "${parts[@]}" | xargs nm -A -g --defined-only |
+        sed -nE 's/^([^:]*):[0-9a-f]+ [A-Z] (.*)$/\1 \2/p' | grep -v ' fb_')
 exit $failed

@@ -32,11 +32,13 @@ typedef enum fb_status {
 
 #define FB_MUST_USE __attribute__((warn_unused_result))
 
-/* Records the sentence for this thread and returns `status`, which is not FB_OK. */
+/* Records the sentence for this thread and returns `status`, which must not be
+ * FB_OK. */
 fb_status fb_fail(fb_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Puts "while doing what: " in front of the recorded sentence; FB_OK stays FB_OK. */
+/* Puts "while doing what: " in front of the recorded sentence; FB_OK passes
+ * unchanged. */
 fb_status fb_context(fb_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -38,7 +38,8 @@ typedef enum fb_dtype { FB_F32, FB_F64, FB_I64 } fb_dtype;
 /* FB_OK, or the first failure since the context was opened or last reset. */
 fb_status fb_ops_status(const fb_ops *ops);
 
-/* Shape: number of dimensions, size of dimension `dim` (negative: from the end). */
+/* Shape: number of dimensions, size of dimension `dim` (negative counts from the
+ * end). */
 int fb_n_dims(const fb_ops *ops, fb_tensor a);
 int64_t fb_size(const fb_ops *ops, fb_tensor a, int dim);
 
@@ -51,15 +52,15 @@ fb_tensor fb_full(fb_ops *ops, int n_dims, const int64_t *shape, double value);
 /* --- shape; aten::reshape, narrow, cat --- */
 /* The same elements under another shape; no copy. */
 fb_tensor fb_reshape(fb_ops *ops, fb_tensor a, int n_dims, const int64_t *shape);
-/* Elements [start, start + length) of dimension `dim`; a view if dim is 0, else a
+/* Elements [start, start + length) of dimension `dim`; a view for dim 0, else a
  * copy. */
 fb_tensor fb_narrow(fb_ops *ops, fb_tensor a, int dim, int64_t start, int64_t length);
 
 /* --- element by element ---
  * Shapes are aligned at the right; a missing or 1-sized dimension of either operand is
  * repeated (PyTorch's broadcasting). */
-/* a + alpha * b */
-fb_tensor fb_add(fb_ops *ops, fb_tensor a, fb_tensor b, double alpha);
+fb_tensor fb_add(fb_ops *ops, fb_tensor a, fb_tensor b,
+                 double alpha); /* a + alpha * b */
 fb_tensor fb_mul(fb_ops *ops, fb_tensor a, fb_tensor b);
 fb_tensor fb_div(fb_ops *ops, fb_tensor a, fb_tensor b);
 fb_tensor fb_maximum(fb_ops *ops, fb_tensor a, fb_tensor b); /* NaN if either is */
@@ -83,8 +84,9 @@ fb_tensor fb_avg_pool1d(fb_ops *ops, fb_tensor a, int64_t kernel);
 fb_tensor fb_max_pool1d(fb_ops *ops, fb_tensor a, int64_t kernel);
 
 /* --- products --- */
-/* a [B, M, K] (or [B, K, M] if `transpose_a`) times b [B, K, N] (or [B, N, K] if
- * `transpose_b`): [B, M, N]. */
+/* a [B, M, K] (or [B, K, M] if `transpose_a`) times b [B, K, N] (or [B, N, K]): [B, M,
+ * N].
+ */
 fb_tensor fb_bmm(fb_ops *ops, fb_tensor a, bool transpose_a, fb_tensor b,
                  bool transpose_b);
 

@@ -48,16 +48,15 @@ typedef struct fb_signals {
     fb_tensor attention_sum;    /* [heads, m] over every query that saw the entry */
     fb_tensor position;         /* [m] absolute position, f32 */
     fb_tensor random;           /* [kv_heads, m] uniform in (0, 1), by seed and place */
-    /* [heads, m] mean over the rows of question and answer */
-    fb_tensor future_attention;
+    fb_tensor future_attention; /* [heads, m] mean over question's and answer's rows */
 } fb_signals;
 
 /* --- choices --- */
 
 typedef enum fb_group {
-    FB_GROUP_MEAN,  /* mean over the query heads of a kv head */
-    FB_GROUP_MAX,   /* their maximum */
-    FB_GROUP_LAYER, /* mean over all query heads: one score for all kv heads */
+    FB_GROUP_MEAN, /* mean over the query heads of a kv head */
+    FB_GROUP_MAX,
+    FB_GROUP_LAYER, /* mean over all query heads, one score for all kv heads */
 } fb_group;
 
 /* A rule's place in the product of choices. Zero is the plain choice everywhere. */
@@ -68,7 +67,7 @@ typedef struct fb_choices {
     int64_t pool_average; /* odd kernel over the scored entries; 0: none */
     int64_t pool_max;
     int64_t unscored_last; /* newest entries for which the score is not defined: kept */
-    int64_t sink, recent;  /* protection under `protect: published` */
+    int64_t sink, recent;  /* published protection; counts under `published` only */
     double recent_quota;   /* share of the budget that is the newest entries' */
     int64_t min_tokens; /* with fewer tokens the rule falls back to sinks + recents */
     bool keeps_all;     /* evicts nothing, whatever the budget */
@@ -97,8 +96,8 @@ typedef struct fb_param {
 
 /* clang-format off */
 #define FB_INT(type, field, initial, low, high, origin, help)                          \
-    {#field, FB_PARAM_INT, offsetof(type, field), initial, low, high, 0, NULL,         \
-     origin, help}
+    {#field, FB_PARAM_INT, offsetof(type, field), initial, low, high, 0, NULL, origin, \
+     help}
 #define FB_REAL(type, field, initial, low, high, origin, help)                         \
     {#field, FB_PARAM_REAL, offsetof(type, field), initial, low, high, 0, NULL,        \
      origin, help}
@@ -106,8 +105,8 @@ typedef struct fb_param {
     {#field, FB_PARAM_PAIR, offsetof(type, field), first, low, high, second, NULL,     \
      origin, help}
 #define FB_WORD(type, field, initial, words, origin, help)                             \
-    {#field, FB_PARAM_WORD, offsetof(type, field), initial, 0, 0, 0, words,            \
-     origin, help}
+    {#field, FB_PARAM_WORD, offsetof(type, field), initial, 0, 0, 0, words, origin,    \
+     help}
 #define FB_PARAM_END {NULL, FB_PARAM_INT, 0, 0, 0, 0, 0, NULL, NULL, NULL}
 /* clang-format on */
 
@@ -116,12 +115,13 @@ typedef struct fb_param {
 typedef enum fb_rule_kind {
     FB_KIND_RULE,       /* scores entries */
     FB_KIND_WRAPPER,    /* turns the scores of its inner rules into another score */
-    FB_KIND_ALLOCATION, /* shares the budget between heads, by an inner rule's scores */
+    FB_KIND_ALLOCATION, /* shares the budget between heads, on its inner rule's scores */
 } fb_rule_kind;
 
 enum { FB_RUNS_ONE_SHOT = 1, FB_RUNS_STREAMING = 2 };
 
-/* What an allocation sees of one layer: the scores of the entries it can choose. */
+/* What an allocation sees of one layer: the scores of the entries that can be
+ * chosen. */
 typedef struct fb_share_input {
     fb_tensor scores; /* [kv_heads, m - n_protected] */
     int64_t layer, n_layers, kv_heads;
@@ -154,8 +154,8 @@ typedef struct fb_rule {
      * joined. */
     void (*choose)(const void *params, fb_choices *choices);
     /* One layer's score: [heads, m] or [kv_heads, m] or, for one row for all, [1, m];
-     * columns of the newest `unscored_last` entries are ignored. Higher stays
-     * longer. */
+     * columns of the newest `unscored_last` entries are ignored. Higher stays longer.
+     */
     fb_tensor (*score)(fb_ops *ops, const fb_signals *see, const void *params);
     /* Wrappers: `inner` [kv_heads, m - unscored] each, in the order written. */
     fb_tensor (*wrap)(fb_ops *ops, const fb_signals *see, const fb_tensor *inner,

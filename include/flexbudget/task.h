@@ -79,7 +79,8 @@ typedef struct fb_task_env {
      * returns. */
     fb_status (*text)(void *self, const char *name, const char **out);
     /* Hands a finished document on; everything is copied. FB_STOPPED: enough, return
-     * it. FB_FORMAT: this document breaks a promise; a user's data goes to `reject`. */
+     * it. FB_FORMAT: this document breaks a promise; data of a user goes to `reject`.
+     */
     fb_status (*emit)(void *self, const fb_document *document);
     /* A record that cannot be used, with the reason: counted and reported. Fails where
      * bad records are refused: return what it returns. */
@@ -216,7 +217,8 @@ FB_MUST_USE fb_status fb_record_integer(const fb_record *record, const char *nam
 /* A string, or a whole number as its text, into `out` [n]; "" if absent. */
 FB_MUST_USE fb_status fb_record_name(const fb_record *record, const char *names,
                                      char *out, size_t n);
-/* Element `index` of a list of objects; NULL behind the last, or without a list. */
+/* Element `index` of a list of objects; NULL behind the last, or if there is no
+ * list. */
 FB_MUST_USE fb_status fb_record_element(const fb_record *record, const char *name,
                                         int index, const fb_record **out);
 

@@ -48,8 +48,8 @@ void *fb_json_next(const fb_json *object, void *member);
 const char *fb_json_key(void *member);
 fb_json *fb_json_value(void *member);
 
-/* --- members that must be there: FB_FORMAT with key, what it is, what it must be ---
- */
+/* --- members that must be there: FB_FORMAT with key, what it is, what it must be
+ * --- */
 
 FB_MUST_USE fb_status fb_json_want_string(const char **out, const fb_json *object,
                                           const char *key);

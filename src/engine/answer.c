@@ -131,12 +131,13 @@ static int64_t agreed(const fb_answer *answer, const fb_question *question)
     return i;
 }
 
-/* What is known of a variant's free answer from teacher forcing. */
+/* What is known of a variant's free answer from teacher forcing. A reference that is
+ * longer than a free answer may be gets no more room than any other answer. */
 static fb_status begin_answer(struct group *group, int v)
 {
     const fb_question *q = group->question;
-    const int64_t same = agreed(&group->out[v], q);
-    const int64_t room = larger(q->n_answer, group->options->max_tokens);
+    const int64_t same = smaller(agreed(&group->out[v], q), group->options->max_tokens);
+    const int64_t room = group->options->max_tokens;
     fb_answer *answer = &group->out[v];
 
     answer->ids = fb_alloc(FB_ACCOUNT_other, (size_t)room * sizeof *answer->ids);

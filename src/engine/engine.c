@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { DEFAULT_CHUNK = 256 };
+enum { DEFAULT_CHUNK = 256, ROWS_AT_ONCE = 32 };
 
 fb_status fb_engine_open(fb_engine **out, fb_ops *ops, const fb_model *model,
                          const fb_engine_options *options)
@@ -36,24 +36,35 @@ void fb_engine_close(fb_engine *engine)
     fb_free(engine);
 }
 
-/* Logits of one row of x [n, width]: final norm, then the head. */
+/* Logits of rows [row, row + n) of x [.., width]: final norm, then the head. */
 static fb_status row_logits(const fb_engine *engine, fb_tensor x, int64_t row,
-                            float *out)
+                            int64_t n, float *out)
 {
+    const size_t bytes = (size_t)(n * engine->facts->vocabulary) * sizeof *out;
     fb_ops *ops = engine->ops;
     fb_tensor h;
     fb_status status;
 
     fb_scope_open(ops);
-    h = fb_narrow(ops, x, 0, row, 1);
+    h = fb_narrow(ops, x, 0, row, n);
     h = fb_rms_norm(ops, h, fb_model_norm(engine->model), engine->facts->rms_eps);
     if (engine->options.watch != NULL && fb_ops_status(ops) == FB_OK)
         engine->options.watch(engine->options.watch_self, ops, "final_norm",
                               engine->facts->layers, row, h);
-    h = fb_linear(ops, h, fb_model_head(engine->model)); /* [1, vocabulary] */
-    status = fb_to_host(ops, h, out, (size_t)engine->facts->vocabulary * sizeof *out);
+    h = fb_linear(ops, h, fb_model_head(engine->model)); /* [n, vocabulary] */
+    status = fb_to_host(ops, h, out, bytes);
     fb_scope_close(ops);
     return status;
+}
+
+/* How many of the rows follow each other, up to a few: they share one product. */
+static int64_t run_length(const int64_t *row, int64_t n)
+{
+    int64_t length = 1;
+
+    while (length < n && length < ROWS_AT_ONCE && row[length] == row[0] + length)
+        length++;
+    return length;
 }
 
 fb_status fb_logits(fb_engine *engine, const int32_t *ids, int64_t n,
@@ -68,9 +79,11 @@ fb_status fb_logits(fb_engine *engine, const int32_t *ids, int64_t n,
         pass.cache = cache;
         status = fb_context_run(&pass);
     }
-    for (int64_t i = 0; status == FB_OK && i < n_rows; i++)
-        status =
-            row_logits(engine, pass.x, row[i], out + i * engine->facts->vocabulary);
+    for (int64_t i = 0, length; status == FB_OK && i < n_rows; i += length) {
+        length = run_length(row + i, n_rows - i);
+        status = row_logits(engine, pass.x, row[i], length,
+                            out + i * engine->facts->vocabulary);
+    }
     fb_scope_close(engine->ops);
     fb_cache_free(cache);
     return status;

@@ -1,11 +1,11 @@
 /* engine.h - reads a context once, scores it for every rule, answers for many variants
  * at once.
  *
- *   fb_read        context -> full cache, scores of all rules          once per
- * document fb_foresee     question + reference on the full cache -> oracle     once per
- * probe fb_evict       rule + budget -> the entries that stay, in an arena of exactly
- * their bytes fb_answer      question + reference, then a free answer, for a group of
- * variants in one batch
+ *   fb_read          once per document: context -> full cache, scores of all rules
+ *   fb_foresee       once per probe: question + reference on the full cache -> oracle
+ *   fb_evict         rule + budget -> the entries that stay, in an arena of their bytes
+ *   fb_answer_group  question + reference, then a free answer, for many variants in one
+ *                    batch
  *
  * The same operator calls are made for every rule; the trace hash of each part proves
  * it. Positions are the original ones: an entry keeps its rotation, new tokens go on at
@@ -31,8 +31,8 @@ typedef void fb_watch(void *self, fb_ops *ops, const char *what, int64_t layer,
 
 typedef struct fb_engine_options {
     int64_t chunk; /* rows handled at a time while reading; changes no bit. 0: 256 */
-    double
-        scale; /* of attention; 0: the model's own. For negative tests of the trace */
+    /* of attention; 0: the model's own. For negative tests of the trace */
+    double scale;
     fb_watch *watch;
     void *watch_self;
 } fb_engine_options;
@@ -64,12 +64,12 @@ void fb_reading_free(fb_reading *reading); /* takes NULL */
 
 const fb_cache *fb_reading_cache(const fb_reading *reading);
 int64_t fb_reading_tokens(const fb_reading *reading);
-/* What this rule's cells pay for the context: the plain pass, its signals, its scores.
- */
+/* What this rule's cells pay for the context: the plain pass, its signals, its
+ * scores. */
 const fb_ledger *fb_reading_ledger(const fb_reading *reading, int rule);
 const char *fb_reading_trace(const fb_reading *reading); /* hex; lent */
-const char *
-fb_reading_cache_sha256(const fb_reading *reading); /* of checksums of all K and V */
+/* SHA-256 of checksums of all K and V; hex; lent. */
+const char *fb_reading_cache_sha256(const fb_reading *reading);
 /* Scores of a rule and layer [kv_heads, n - unscored]; FB_NONE if it has none. For
  * tests.
  */
@@ -106,19 +106,19 @@ FB_MUST_USE fb_status fb_evict_given(fb_variant **out, fb_reading *reading,
 /* All entries stay: the row `full`. Uses the reading's own cache. */
 FB_MUST_USE fb_status fb_keep_all(fb_variant **out, fb_reading *reading);
 void fb_variant_free(fb_variant *variant); /* takes NULL */
-const fb_selection *
-fb_variant_selection(const fb_variant *variant);    /* NULL: all kept */
+/* NULL for a variant that keeps all. */
+const fb_selection *fb_variant_selection(const fb_variant *variant);
 size_t fb_variant_bytes(const fb_variant *variant); /* of its arena */
-const fb_ledger *
-fb_variant_ledger(const fb_variant *variant); /* selecting and moving */
+/* The work of selecting and moving. */
+const fb_ledger *fb_variant_ledger(const fb_variant *variant);
 
 /* --- answering --- */
 
 typedef struct fb_answer_options {
     bool generate; /* decode freely where the arg max is not the reference throughout */
     int64_t max_tokens; /* of a free answer */
-    /* Ends a free answer early; NULL: only end tokens do. Called with the ids so far.
-     */
+    /* Ends a free answer early; NULL: only end tokens do. Called with the ids so
+     * far. */
     bool (*is_done)(void *self, const int32_t *ids, int64_t n);
     void *self;
 } fb_answer_options;
@@ -137,7 +137,8 @@ typedef struct fb_answer {
     double *kl;         /* [n] KL(full || this), nats */
     int32_t *top1;      /* [n] arg max at each place of the reference */
     int32_t *full_top1; /* [n] the same of the full cache */
-    int32_t *ids; /* the free answer, end token not included; the reference if em_tf */
+    int32_t *ids; /* the free answer, end token not included; the reference if em_tf;
+                     at most max_tokens */
     int64_t n_ids;
     fb_stop stop;
     size_t tail_bytes; /* memory for question and answer, the same for all variants */
@@ -145,14 +146,14 @@ typedef struct fb_answer {
     char trace_answer[65], trace_decode[65]; /* decode: "" if it did not decode */
 } fb_answer;
 
-/* Answers `question` for all variants of one reading as one batch. `out` [n_variants].
- */
+/* Answers `question` for all variants of one reading as one batch. `out`
+ * [n_variants]. */
 FB_MUST_USE fb_status fb_answer_group(fb_reading *reading, fb_variant *const *variants,
                                       int n_variants, const fb_question *question,
                                       const fb_answer_options *options, fb_answer *out);
 void fb_answer_clear(fb_answer *answer);
-/* Bytes that one more variant adds to a group besides its arena: for groups that fit.
- */
+/* Bytes that one more variant adds to a group besides its arena: for groups that
+ * fit. */
 size_t fb_answer_bytes(const fb_reading *reading, const fb_question *question,
                        const fb_answer_options *options);
 

@@ -108,6 +108,7 @@ fb_status fb_reading_answer(fb_reading *reading, const fb_question *question,
     if (strcmp(hex, reading->question_sha256) == 0 &&
         (reading->has_foreseen || !foresee))
         return FB_OK;
+    reading->question_sha256[0] = 0; /* should it fail halfway, nothing is known */
     before = fb_enter(reading->engine, FB_PHASE_answer, FB_SCOPE_model);
     fb_ops_charge(ops, NULL, 0);
     status = fb_keep_all(&full, reading);

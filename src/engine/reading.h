@@ -11,8 +11,8 @@
 typedef struct fb_scored_rule {
     const fb_bound_rule *rule;
     uint64_t seed;
-    fb_tensor
-        *scores; /* [layers] of [kv_heads, n - unscored]; FB_NONE where it has none */
+    /* [layers] of [kv_heads, n - unscored]; FB_NONE where it has none */
+    fb_tensor *scores;
     fb_ledger ledger; /* plain pass + its signals + its scores */
 } fb_scored_rule;
 

@@ -56,6 +56,19 @@ static bool is_done(const fb_result_cell *cell)
     return strcmp(cell->status, "done") == 0;
 }
 
+/* "0/17", the task's index and the key: which is the user's, and may hold anything. */
+static void add_sample_name(fb_text *out, const fb_result_sample *sample, bool is_first)
+{
+    fb_text name;
+
+    fb_text_init(&name, 0);
+    fb_text_printf(&name, "%d/%s", sample->task, sample->key);
+    fb_text_puts(out, is_first ? "" : ", ");
+    fb_json_add_string(out, fb_text_string(&name));
+    if (name.failed) out->failed = true;
+    fb_text_clear(&name);
+}
+
 /* Cells are sorted by sample: those of one stand behind each other. */
 static int add_sample_trace(fb_certificate *c, const fb_results *r, int first)
 {
@@ -74,11 +87,9 @@ static int add_sample_trace(fb_certificate *c, const fb_results *r, int first)
         c->same_cache &= agree(&cache, cell->cache_sha256);
     }
     c->same_trace &= same;
-    fb_text_printf(&c->body, "%s", first > 0 ? ", " : "");
-    fb_text_printf(&c->body, "\"%d/", sample->task);
-    fb_text_printf(&c->body, "%s\": {", sample->key);
+    add_sample_name(&c->body, sample, first == 0);
     fb_text_printf(&c->body,
-                   "\"context\": \"%s\", \"answer\": \"%s\", \"decode\": \"%s\", "
+                   ": {\"context\": \"%s\", \"answer\": \"%s\", \"decode\": \"%s\", "
                    "\"cache\": \"%s\", \"equal\": %s}",
                    context == NULL ? "" : context, answer == NULL ? "" : answer,
                    decode == NULL ? "" : decode, cache == NULL ? "" : cache,

@@ -35,8 +35,8 @@ static fb_status check_item(const char *item)
                    item);
 }
 
-/* Commas split, but those of an expression in brackets or behind `rule=` with
- * parameters do not begin with a key. */
+/* Commas split, but not those in brackets. A comma elsewhere in a label is reached by
+ * a pattern: rule=snapkv:*kernel=5. */
 static fb_status split(fb_filter *filter, const char *text)
 {
     int depth = 0;

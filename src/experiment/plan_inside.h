@@ -16,8 +16,8 @@ FB_MUST_USE fb_status fb_list_grow(void **list, int n, size_t size);
 
 FB_MUST_USE fb_status fb_plan_encode(const fb_plan *plan, const char *text,
                                      fb_ids *out);
-/* Context ids of a text: BOS, template, text; `n_before_out` of them before the text.
- */
+/* Context ids of a text: BOS, template, text; `n_before_out` of them before the
+ * text. */
 FB_MUST_USE fb_status fb_plan_context(const fb_plan *plan, const char *text,
                                       fb_ids *out, int64_t *n_before_out);
 /* question | template after | prefix. */

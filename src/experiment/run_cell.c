@@ -95,6 +95,21 @@ static fb_status decode_answer(const fb_runner *run, draft *d,
     return fb_text_status(&d->answer_tokens);
 }
 
+/* A record of a `score` task whose own metric is one of the pass: its value counts
+ * under the task's name as well. */
+static void add_pass_as_task_score(const fb_runner *run, draft *d,
+                                   const fb_plan_sample *sample)
+{
+    const char *name = fb_bound_task_metric(run->plan->spec->tasks[sample->task])->name;
+
+    if (strcmp(name, sample->metric) == 0) return;
+    for (int i = 0; i < d->row.n_scores; i++)
+        if (strcmp(d->scores[i].metric, sample->metric) == 0) {
+            add_score(d, name, d->scores[i].value);
+            return;
+        }
+}
+
 /* The score of the text: under the name of the task's metric, which of a `score` task
  * is not that of the record. */
 static fb_status add_text_score(const fb_runner *run, draft *d,
@@ -299,6 +314,8 @@ static fb_status fill(const fb_runner *run, draft *d, const fb_outcome *outcome)
         d->row.answer = prompts ? d->answer : NULL;
         d->row.answer_tokens = prompts ? fb_text_string(&d->answer_tokens) : NULL;
         d->row.stop = stop_name(answer->stop);
+    } else {
+        add_pass_as_task_score(run, d, sample);
     }
     d->row.scores = d->scores;
     d->row.cache_sha256 = fb_reading_cache_sha256(run->reading);

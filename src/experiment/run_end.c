@@ -116,6 +116,8 @@ static fb_status certify(fb_runner *run, const fb_results *results)
 static fb_status finish(fb_runner *run, const fb_results *results)
 {
     memcpy(run->result->digest, results->digest, sizeof run->result->digest);
+    if (run->options->only == NULL) /* what an earlier run said may hold no longer */
+        FB_TRY(fb_store_drop_notes(run->store, run->rows.experiment, "warning"));
     FB_TRY(warn_tasks(run));
     for (int i = 0; i < results->n_rules; i++)
         FB_TRY(warn_rule(run, results, i));

@@ -167,7 +167,8 @@ static fb_status put_task(fb_runner *run, int index)
     return status;
 }
 
-/* The name of the first rule inside: "snapkv" of "adakv(snapkv)". */
+/* Not a rule to be judged: the full cache, what cannot be deployed, what quality is
+ * lost from. */
 static bool is_reference(const fb_spec *spec, int index)
 {
     const fb_bound_rule *rule = spec->rules[index].rule;

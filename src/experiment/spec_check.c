@@ -120,7 +120,8 @@ static void check_rules(check *c)
     }
 }
 
-/* The label as given, else `random`, else the first rule that evicts. */
+/* The label as given, else `random`, else the first rule that evicts and could be
+ * deployed. */
 static void check_baseline(check *c)
 {
     fb_spec *spec = c->spec;
@@ -138,7 +139,9 @@ static void check_baseline(check *c)
                  FB_SET_reference, 0);
     if (at < 0) at = fb_spec_find_rule(spec, "random");
     for (int i = 0; at < 0 && i < spec->n_rules; i++)
-        if (!fb_bound_rule_choices(spec->rules[i].rule)->keeps_all) at = i;
+        if (!fb_bound_rule_choices(spec->rules[i].rule)->keeps_all &&
+            fb_bound_rule_is_deployable(spec->rules[i].rule))
+            at = i;
     spec->baseline = spec->rules[at < 0 ? 0 : at].label;
 }
 

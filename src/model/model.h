@@ -26,8 +26,8 @@ typedef struct fb_model_facts {
     int64_t context_length; /* trained */
     double rope_theta, rms_eps;
     char sha256[FB_HASH_HEX]; /* of the file */
-    char
-        tokenizer_sha256[FB_HASH_HEX]; /* of vocabulary, merges, types, pre-tokenizer */
+    /* of vocabulary, merges, types, pre-tokenizer */
+    char tokenizer_sha256[FB_HASH_HEX];
     size_t file_bytes;
 } fb_model_facts;
 

@@ -12,8 +12,8 @@
 
 /* What stands around the text of a user's turn. */
 typedef struct fb_template {
-    const char
-        *family; /* "chatml", "none", "raw" (built-in model), NULL: unknown hash */
+    /* "chatml", "none", "raw" (built-in model), NULL: unknown hash */
+    const char *family;
     const char *before; /* begin of the conversation to begin of the user's text */
     const char *after;  /* end of the user's text to begin of the model's turn */
     bool has_bos;       /* the text before writes the BOS itself */

@@ -48,11 +48,11 @@ FB_MUST_USE fb_status fb_tokenizer_decode(const fb_tokenizer *tokenizer,
                                           bool skip_special, char **out, size_t *n_out);
 
 int64_t fb_tokenizer_size(const fb_tokenizer *tokenizer);
-int32_t
-fb_tokenizer_bos(const fb_tokenizer *tokenizer); /* -1: none, or not to be added */
+/* The begin-of-text token; -1: none, or not to be added. */
+int32_t fb_tokenizer_bos(const fb_tokenizer *tokenizer);
 bool fb_tokenizer_is_end(const fb_tokenizer *tokenizer,
                          int32_t id); /* ends an answer */
-const char *
-fb_tokenizer_pre(const fb_tokenizer *tokenizer); /* name of the pre-tokenizer */
+/* The name of the pre-tokenizer. */
+const char *fb_tokenizer_pre(const fb_tokenizer *tokenizer);
 
 #endif

@@ -260,8 +260,8 @@ static bool check_signal(fb_ops *ops, enum fb_op op, const fb_attend *call,
 
 /* --- attention: who pays */
 
-/* Sum over t queries of the entries each sees: all of `whole`, and `own` up to itself.
- */
+/* Sum over t queries of the entries each sees: all of `whole`, and `own` up to
+ * itself. */
 static double scores_of(const fb_segment *segment, int64_t t)
 {
     const fb_part *own = own_part(segment);

@@ -5,7 +5,7 @@
  * handed to one kernel of the backend; nothing above this folder sees the memory of a
  * tensor. Native results are the same bits for any batch, thread count and CPU:
  *   - every element of a matrix product is one chain of fused multiply-adds in
- * ascending k that starts at +0, and `acc + 0.0f` is stored;
+ *     ascending k that starts at +0, and `acc + 0.0f` is stored;
  *   - reductions have 16 fixed lanes and a fixed tree, unless a chain is stated;
  *   - elementary functions are our own.
  * Must never: know models, rules, caches, budgets; print; use libm, BLAS, OpenMP.
@@ -55,8 +55,8 @@ fb_tensor fb_new(fb_ops *ops, fb_account account, fb_dtype dtype, int n_dims,
                  const int64_t *shape);
 void fb_release(fb_ops *ops, fb_tensor a); /* persistent tensors only; takes FB_NONE */
 
-/* Copies all elements to host memory of exactly `bytes`. Returns the context's status.
- */
+/* Copies all elements to host memory of exactly `bytes`. Returns the context's
+ * status. */
 FB_MUST_USE fb_status fb_to_host(fb_ops *ops, fb_tensor a, void *out, size_t bytes);
 
 /* --- ledger and trace --- */
@@ -65,8 +65,8 @@ FB_MUST_USE fb_status fb_to_host(fb_ops *ops, fb_tensor a, void *out, size_t byt
  * members of a batch share evenly, and its own part of attention. n = 0: to nobody. The
  * array is lent until the next call of this function. */
 void fb_ops_charge(fb_ops *ops, fb_ledger *const *ledgers, int n);
-/* Sets phase and scope of what follows; returns nothing, nests by saving fb_ops_place.
- */
+/* Sets phase and scope of what follows; returns nothing, nests by saving
+ * fb_ops_place. */
 typedef struct fb_place {
     fb_phase phase;
     fb_scope scope;
@@ -79,8 +79,8 @@ void fb_ops_move(fb_ops *ops, fb_place place);
  * the entries of a cache are written `m`: so batches, ragged counts and answer lengths
  * do not enter. */
 void fb_trace_begin(fb_ops *ops, int64_t group);
-/* `hex` gets the SHA-256 of the trace; "" if none began. */
-void fb_trace_end(fb_ops *ops, char hex[65]);
+void fb_trace_end(fb_ops *ops,
+                  char hex[65]); /* SHA-256 of the trace; "" if none began */
 
 /* --- model --- */
 
@@ -109,8 +109,8 @@ void fb_rotary(fb_ops *ops, fb_tensor x, int64_t n_heads, int64_t head_dim,
 
 /* --- keys and values ---
  * An fb_kv is a number of *slots*, one allocation of exactly
- * sum(capacity) * 2 * head_dim * 4 bytes. A slot holds the entries of one kv head of one layer (of one sequence). Only
- * src/cache makes one. */
+ * sum(capacity) * 2 * head_dim * 4 bytes. A slot holds the entries of one kv head of one
+ * layer (of one sequence). Only src/cache makes one. */
 
 typedef struct fb_kv fb_kv;
 
@@ -165,8 +165,8 @@ typedef struct fb_attend {
     fb_tensor sum;  /* [H, n]: sum[h, j] += sum_i A[h, i, j], a chain over queries in
                        ascending order (f32 fma of P and 1/l), whatever the chunks */
     fb_tensor rows; /* [H, w, n]: A itself; query i of this call goes to row */
-    int64_t
-        first_row; /* first_row + i, if that is >= 0; columns it does not see are 0 */
+    /* first_row + i, if that is >= 0; columns it does not see are 0 */
+    int64_t first_row;
 } fb_attend;
 
 /* S = q k^T * scale over what each query sees; P = exp(S - max); l = sum of P, a chain

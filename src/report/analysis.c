@@ -55,8 +55,8 @@ static fb_status no_such_rule(const fb_results *results, const char *label)
     return status;
 }
 
-/* The one asked for, else the experiment's, else `random`, else the first that evicts.
- */
+/* The one asked for, else the experiment's, else `random`, else the first that evicts
+ * and could be deployed. */
 static fb_status choose_baseline(fb_analyser *analyser)
 {
     const fb_results *results = analyser->results;
@@ -68,7 +68,9 @@ static fb_status choose_baseline(fb_analyser *analyser)
     analyser->baseline = find_label(results, results->baseline);
     if (analyser->baseline < 0) analyser->baseline = find_label(results, "random");
     for (int r = 0; r < results->n_rules && analyser->baseline < 0; r++)
-        if (strcmp(results->rules[r].expression, "full") != 0) analyser->baseline = r;
+        if (strcmp(results->rules[r].expression, "full") != 0 &&
+            results->rules[r].deployable)
+            analyser->baseline = r;
     return FB_OK;
 }
 

@@ -18,8 +18,9 @@
 #include "store/store.h"
 
 typedef struct fb_analysis_options {
-    const char
-        *baseline; /* label; NULL: the experiment's, else `random`, else the first */
+    /* label; NULL: the experiment's, else `random`, else the first that evicts and could
+     * be deployed */
+    const char *baseline;
     double confidence; /* 0: 0.95 */
     int replicates;    /* 0: 10000 */
     int draws;         /* 0: 9999 */
@@ -77,8 +78,8 @@ typedef struct fb_analysis {
     int baseline;      /* rule, -1 if there is none */
     double confidence; /* of intervals and verdicts */
     char *headline;    /* one sentence that can be repeated */
-    char
-        *paragraph; /* the numbers behind it: difference, interval, p, where it fails */
+    /* the numbers behind it: difference, interval, p, where it fails */
+    char *paragraph;
     char *signature; /* fb1|m:...|k:...: all that must agree before numbers are compared
                       */
 } fb_analysis;
@@ -90,8 +91,8 @@ FB_MUST_USE fb_status fb_analyse(fb_analysis **out, fb_store *store,
                                  const fb_analysis_options *options);
 void fb_analysis_free(fb_analysis *analysis); /* takes NULL */
 
-/* Means of one row by document [n_documents], in a fixed order: for charts and tests.
- */
+/* Means of one row by document [n_documents], in a fixed order: for charts and
+ * tests. */
 FB_MUST_USE fb_status fb_table_values(const fb_analysis *analysis, int table, int row,
                                       double *out);
 

@@ -139,9 +139,9 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median over tested rows of what this many documents could have shown: in
- * proportion to the s.d., so of the median s.d. Sign flips have a smallest p, 2 / 2^n:
- * where Holm's first step cannot reach it, nothing could. */
+/* The median over tested rows of what this many documents could have shown at Holm's
+ * first step: in proportion to the s.d., so of the median s.d. Sign flips have a
+ * smallest p, 2 / 2^n: where that step cannot reach it, nothing could. */
 static void find_smallest_effect(struct work *work)
 {
     const double alpha = 1 - work->analyser->options.confidence;
@@ -154,8 +154,8 @@ static void find_smallest_effect(struct work *work)
     table->smallest_effect = (double)NAN;
     if (n == 0) return;
     qsort(sds, (size_t)n, sizeof *sds, by_value);
-    table->smallest_effect =
-        fb_smallest_effect(fb_quantile(sds, n, 0.5), table->n_documents, alpha, 0.8);
+    table->smallest_effect = fb_smallest_effect(fb_quantile(sds, n, 0.5),
+                                                table->n_documents, alpha / n, 0.8);
     if (n * ldexp(2, -table->n_documents) >= alpha)
         table->smallest_effect = (double)INFINITY;
 }

@@ -102,7 +102,9 @@ fb_status fb_analysis_cost(fb_row *row, const fb_table *table,
     row->kept_bytes = sums.kept_bytes / sums.n;
     row->budget_bytes = sums.budget_bytes / sums.n;
     row->full_bytes = sums.full_bytes / sums.n;
-    row->extra_flops = sums.extra / sums.n;
+    row->extra_flops = analyser->results->rules[row->rule].deployable
+                           ? sums.extra / sums.n
+                           : (double)NAN; /* what looks ahead has no price */
     row->em = sums.em / sums.n;
     row->nll = sums.nll / sums.n;
     row->kl = sums.kl / sums.n;

@@ -13,13 +13,39 @@ static void say_tasks(const fb_story *story)
     fb_say_list(story->text, names, story->n_tables);
 }
 
+/* ", on needle not distinguishable from y": other leaders of a task. */
+static void say_company(const fb_story *story, int rule)
+{
+    for (int t = 0; t < story->n_tables; t++) {
+        const fb_table *table = story->tables[t];
+        int rows[FB_MOST_LEADERS], n_others = 0;
+        const int n = fb_analysis_leaders(table, rows);
+
+        for (int i = 0; i < n; i++)
+            if (table->rows[rows[i]].rule != rule) rows[n_others++] = rows[i];
+        if (n_others == 0) continue;
+        fb_text_printf(story->text, ", on %s not distinguishable from ",
+                       fb_story_task(story, table));
+        fb_story_rows(story, table, rows, n_others);
+    }
+}
+
+static bool leads_alone(const fb_story *story)
+{
+    int rows[FB_MOST_LEADERS];
+
+    for (int t = 0; t < story->n_tables; t++)
+        if (fb_analysis_leaders(story->tables[t], rows) > 1) return false;
+    return true;
+}
+
 static void say_winner(const fb_story *story, const fb_finding *finding)
 {
     const fb_table *table = story->tables[0];
     const fb_row *row = fb_analysis_row(table, finding->rules[0]);
 
-    fb_text_printf(story->text, "%s keeps most",
-                   fb_story_label(story, finding->rules[0]));
+    fb_text_printf(story->text, "%s %s", fb_story_label(story, finding->rules[0]),
+                   leads_alone(story) ? "keeps most" : "leads");
     if (story->n_tables > 1) {
         fb_text_puts(story->text, " on ");
         say_tasks(story);
@@ -32,6 +58,7 @@ static void say_winner(const fb_story *story, const fb_finding *finding)
         fb_text_puts(story->text, ") ");
     }
     fb_story_budget(story, "at");
+    say_company(story, finding->rules[0]);
 }
 
 static void say_tie(const fb_story *story, const fb_finding *finding)
@@ -63,16 +90,27 @@ static void say_unsure(const fb_story *story, const fb_finding *finding)
     }
 }
 
-static const char *everywhere(const fb_story *story)
+/* " at 20 % of the cache", where other budgets may tell something else. */
+static void say_where(const fb_story *story)
 {
-    return story->n_tables == 2 ? "both" : "everywhere";
+    if (story->results->n_budgets < 2) return;
+    fb_text_puts(story->text, " ");
+    fb_story_budget(story, "at");
+}
+
+/* "No rule wins both at 20 % of the cache: " */
+static void say_no_winner(const fb_story *story)
+{
+    fb_text_printf(story->text, "No rule wins %s",
+                   story->n_tables == 2 ? "both" : "everywhere");
+    say_where(story);
+    fb_text_puts(story->text, ": ");
 }
 
 static void say_reversal(const fb_story *story, const fb_finding *finding)
 {
-    fb_text_printf(story->text,
-                   "No rule wins %s: the best one for %s (%s) is worse than %s for %s",
-                   everywhere(story),
+    say_no_winner(story);
+    fb_text_printf(story->text, "the best one for %s (%s) is worse than %s for %s",
                    fb_story_task(story, story->tables[finding->best_for]),
                    fb_story_label(story, finding->rules[0]), story->baseline,
                    fb_story_task(story, story->tables[finding->worse_for]));
@@ -80,7 +118,7 @@ static void say_reversal(const fb_story *story, const fb_finding *finding)
 
 static void say_split(const fb_story *story)
 {
-    fb_text_printf(story->text, "No rule wins %s: ", everywhere(story));
+    say_no_winner(story);
     for (int t = 0; t < story->n_tables; t++) {
         if (t > 0) fb_text_puts(story->text, ", ");
         fb_story_leaders(story, story->tables[t], "");
@@ -89,7 +127,12 @@ static void say_split(const fb_story *story)
 
 static void say_none(const fb_story *story)
 {
-    fb_text_printf(story->text, "No rule beats %s here (", story->baseline);
+    fb_text_printf(story->text, "No rule beats %s", story->baseline);
+    if (story->results->n_budgets < 2)
+        fb_text_puts(story->text, " here");
+    else
+        say_where(story);
+    fb_text_puts(story->text, " (");
     fb_story_smallest(story);
     fb_text_puts(story->text, ")");
 }

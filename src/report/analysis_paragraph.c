@@ -91,8 +91,8 @@ static bool have_equal_leaders(const fb_table *a, const fb_table *b)
     return true;
 }
 
-/* Rules that beat the baseline or lost to it at the small budget and now do as
- * `verdict` says. */
+/* Tested rules that did something else at the small budget and now do as `verdict`
+ * says. */
 static void say_changes(const fb_story *story, const fb_table *small,
                         const fb_table *other, fb_verdict verdict)
 {
@@ -102,9 +102,8 @@ static void say_changes(const fb_story *story, const fb_table *small,
         const fb_row *before = &small->rows[r];
         const fb_row *after = fb_analysis_row(other, before->rule);
 
-        if ((before->verdict == FB_VERDICT_better ||
-             before->verdict == FB_VERDICT_worse) &&
-            after != NULL && after->verdict == verdict && before->verdict != verdict)
+        if (before->verdict != FB_VERDICT_reference && before->verdict != verdict &&
+            after != NULL && after->verdict == verdict)
             rules[n++] = before->rule;
     }
     if (n == 0) return;
@@ -118,15 +117,14 @@ static void say_changes(const fb_story *story, const fb_table *small,
     fb_text_puts(story->text, story->baseline);
 }
 
+/* Every verdict is the same, and so are the leaders. */
 static bool holds_too(const fb_table *small, const fb_table *other)
 {
     if (!have_equal_leaders(small, other)) return false;
     for (int r = 0; r < small->n_rows; r++) {
         const fb_row *after = fb_analysis_row(other, small->rows[r].rule);
 
-        if (small->rows[r].verdict == FB_VERDICT_worse &&
-            (after == NULL || after->verdict != FB_VERDICT_worse))
-            return false;
+        if (after == NULL || after->verdict != small->rows[r].verdict) return false;
     }
     return true;
 }

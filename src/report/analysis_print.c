@@ -296,7 +296,9 @@ void fb_analysis_print_text(fb_text *text, const fb_analysis *a)
     if (a->n_tables > 0) {
         fb_text_puts(text, "\nsame letter: not distinguishable at ");
         fb_say_percent(text, a->confidence);
-        fb_text_puts(text, " (paired sign flips, Holm over all pairs)");
+        fb_text_puts(text,
+                     " (paired sign flips, Holm over all pairs; p: over the rules "
+                     "against the baseline)");
     }
     fb_text_printf(text, "\n%s\n", a->signature);
 }

@@ -151,11 +151,26 @@ void fb_say_unit(fb_text *text, const fb_result_task *task)
         fb_text_printf(text, " %s", task->unit);
 }
 
+/* True if no tested rule differs from the baseline in any document. */
+static bool are_equal(const fb_table *table)
+{
+    for (int r = 0; r < table->n_rows; r++)
+        if (table->rows[r].verdict != FB_VERDICT_reference &&
+            (fabs(table->rows[r].difference) > 0 || table->rows[r].sd > 0))
+            return false;
+    return true;
+}
+
 void fb_say_smallest(fb_text *text, const fb_analysis *analysis, const fb_table *table)
 {
     const bool is_equal = !(table->smallest_effect > 0);
 
-    if (is_equal) fb_text_puts(text, "the values are equal in all ");
+    if (isnan(table->smallest_effect))
+        fb_text_puts(text, "no rule was tested over ");
+    else if (is_equal)
+        fb_text_puts(text, are_equal(table)
+                               ? "the values are equal in all "
+                               : "the middle difference is constant over ");
     fb_say_count(text, table->n_documents, "document");
     if (isinf(table->smallest_effect)) {
         fb_text_puts(text, " cannot show any difference at ");

@@ -99,8 +99,8 @@ static fb_status check_choices(const fb_bound_rule *bound)
     if (!c->keeps_all && bound->rule->kind == FB_KIND_RULE &&
         bound->rule->score == NULL)
         return fb_fail(FB_DEFECT, "rule '%s' has no score", bound->rule->name);
-    if ((bound->own.pool_average != 0 && bound->own.pool_average % 2 == 0) ||
-        (bound->own.pool_max != 0 && bound->own.pool_max % 2 == 0))
+    if ((c->pool_average != 0 && c->pool_average % 2 == 0) ||
+        (c->pool_max != 0 && c->pool_max % 2 == 0))
         return fb_fail(FB_USAGE,
                        "rule '%s': an even kernel has no middle; use an odd one",
                        bound->rule->name);
@@ -154,7 +154,6 @@ fb_status fb_bound_rule_finish(fb_bound_rule *bound)
     }
     if (bound->rule->choose != NULL)
         bound->rule->choose(bound->params, &bound->choices);
-    bound->own = bound->choices;
     FB_TRY(check_choices(bound));
     return print_text(bound);
 }

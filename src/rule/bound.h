@@ -12,8 +12,7 @@ enum { FB_MAX_INNER = 4 };
 struct fb_bound_rule {
     const fb_rule *rule;
     void *params;       /* rule->params_bytes; NULL if none */
-    fb_choices own;     /* what this rule alone chose */
-    fb_choices choices; /* joined with those of the inner rules */
+    fb_choices choices; /* needs joined with the inner rules'; smoothing its own */
     char *text;         /* canonical */
     int n_inner;
     fb_bound_rule *inner[FB_MAX_INNER];

@@ -26,8 +26,8 @@ typedef struct fb_bound_rule fb_bound_rule;
  * in the text.
  */
 FB_MUST_USE fb_status fb_rule_parse(fb_bound_rule **out, const char *expression);
-/* For tests and loaded rules: binds a rule that is in no list, with default parameters.
- */
+/* For tests and loaded rules: binds a rule that is in no list, with default
+ * parameters. */
 FB_MUST_USE fb_status fb_rule_bind(fb_bound_rule **out, const fb_rule *rule);
 /* The same for a wrapper or allocation with one inner rule, given as an expression. */
 FB_MUST_USE fb_status fb_rule_bind_around(fb_bound_rule **out, const fb_rule *rule,
@@ -36,10 +36,10 @@ void fb_bound_rule_free(fb_bound_rule *rule); /* takes NULL */
 
 const fb_rule *fb_bound_rule_get(const fb_bound_rule *rule); /* the outermost */
 const char *fb_bound_rule_text(const fb_bound_rule *rule);   /* canonical; lent */
-const char *
-fb_bound_rule_family(const fb_bound_rule *rule); /* of the innermost, or mixed */
-const fb_choices *
-fb_bound_rule_choices(const fb_bound_rule *rule);        /* joined with inner ones */
+/* That of the innermost rule, or "mixed". */
+const char *fb_bound_rule_family(const fb_bound_rule *rule);
+/* The rule's choices, joined with those of its inner rules. */
+const fb_choices *fb_bound_rule_choices(const fb_bound_rule *rule);
 bool fb_bound_rule_is_random(const fb_bound_rule *rule); /* reads FB_READS_RANDOM */
 bool fb_bound_rule_is_deployable(
     const fb_bound_rule *rule); /* does not read the future */
@@ -51,8 +51,8 @@ bool fb_bound_rule_is_deployable(
 fb_tensor fb_bound_rule_score(const fb_bound_rule *rule, fb_ops *ops,
                               const fb_signals *see);
 
-/* Shares a layer's budget by the allocation of the rule, or evenly: `k_out` [kv_heads].
- */
+/* Shares a layer's budget by the allocation of the rule, or evenly: `k_out`
+ * [kv_heads]. */
 FB_MUST_USE fb_status fb_bound_rule_share(const fb_bound_rule *rule, fb_ops *ops,
                                           const fb_share_input *in, int64_t *k_out);
 

@@ -20,11 +20,12 @@ static fb_signals own_window(const fb_bound_rule *bound, fb_ops *ops,
     fb_signals own = *see;
     int64_t rows;
 
-    if ((bound->own.reads & FB_READS_WINDOW_ATTENTION) == 0) return own;
+    if ((bound->choices.reads & FB_READS_WINDOW_ATTENTION) == 0) return own;
     rows = fb_size(ops, see->window_attention, QUERIES);
-    if (rows > bound->own.window)
-        own.window_attention = fb_narrow(ops, see->window_attention, QUERIES,
-                                         rows - bound->own.window, bound->own.window);
+    if (rows > bound->choices.window)
+        own.window_attention =
+            fb_narrow(ops, see->window_attention, QUERIES, rows - bound->choices.window,
+                      bound->choices.window);
     return own;
 }
 
@@ -62,21 +63,21 @@ static fb_tensor group(const fb_bound_rule *bound, fb_ops *ops, fb_tensor score,
     const int64_t grouped[] = {see->kv_heads, rows / see->kv_heads, m};
     fb_tensor mean;
 
-    if (bound->own.group == FB_GROUP_LAYER && rows > 1) {
+    if (bound->choices.group == FB_GROUP_LAYER && rows > 1) {
         mean = fb_mean(ops, score, ROWS);
         score = fb_reshape(ops, mean, 2, (int64_t[]){1, m});
     }
     if (fb_size(ops, score, ROWS) == 1) return repeat(ops, score, see->kv_heads);
     if (rows == see->kv_heads) return score;
     score = fb_reshape(ops, score, 3, grouped);
-    return bound->own.group == FB_GROUP_MAX ? fb_amax(ops, score, 1)
-                                            : fb_mean(ops, score, 1);
+    return bound->choices.group == FB_GROUP_MAX ? fb_amax(ops, score, 1)
+                                                : fb_mean(ops, score, 1);
 }
 
 static fb_tensor plain_score(const fb_bound_rule *bound, fb_ops *ops,
                              const fb_signals *see)
 {
-    const int64_t scored = see->m - bound->own.unscored_last;
+    const int64_t scored = see->m - bound->choices.unscored_last;
     const fb_signals own = own_window(bound, ops, see);
     fb_tensor score = bound->rule->score(ops, &own, bound->params);
     const fb_status status = check_shape(bound, ops, score, see, see->m);
@@ -86,9 +87,10 @@ static fb_tensor plain_score(const fb_bound_rule *bound, fb_ops *ops,
         return FB_NONE;
     }
     score = fb_narrow(ops, score, COLUMNS, 0, scored);
-    if (bound->own.pool_average > 1)
-        score = fb_avg_pool1d(ops, score, bound->own.pool_average);
-    if (bound->own.pool_max > 1) score = fb_max_pool1d(ops, score, bound->own.pool_max);
+    if (bound->choices.pool_average > 1)
+        score = fb_avg_pool1d(ops, score, bound->choices.pool_average);
+    if (bound->choices.pool_max > 1)
+        score = fb_max_pool1d(ops, score, bound->choices.pool_max);
     return group(bound, ops, score, see);
 }
 

@@ -152,8 +152,7 @@ static fb_status select_into(fb_selection *out, fb_ops *ops, const fb_selector *
     const struct protection p = protect(in, out->k, fallback);
 
     out->n_protected = p.sink + p.recent;
-    if (out->k >= in->n || fb_bound_rule_choices(in->rule)->keeps_all)
-        return keep_everything(out, in->n, stays);
+    if (out->k >= in->n) return keep_everything(out, in->n, stays);
     out->fallback = fallback;
     out->shrunk = out->k < out->n_protected;
     if (fallback || out->k <= out->n_protected) return keep_ends(out, in, p, stays);
@@ -168,6 +167,10 @@ fb_status fb_select(fb_selection *out, fb_ops *ops, const fb_selector *in, int64
 
     *out = (fb_selection){.k = k, .budget_entries = in->layers * in->kv_heads * k};
     FB_ASSERT(k >= 1 && in->n >= 1 && in->kv_heads <= FB_MAX_KV_HEADS);
+    if (fb_bound_rule_choices(in->rule)->keeps_all && k < in->n)
+        return fb_fail(FB_BUDGET,
+                       "'%s' keeps all %lld entries; the budget has %lld a head",
+                       fb_bound_rule_text(in->rule), (long long)in->n, (long long)k);
     FB_TRY(fb_kept_new(&out->kept, in->layers * in->kv_heads));
     stays = fb_alloc(FB_ACCOUNT_scratch, (size_t)in->n);
     status = stays == NULL ? fb_fail(FB_NO_MEMORY, "no memory to select entries")

@@ -38,18 +38,18 @@ typedef struct fb_selector {
     fb_protect protect;
     int64_t layers, kv_heads;
     int64_t n; /* tokens = entries per slot before eviction */
-    int64_t
-        protect_last; /* tokens of a question that stay whatever the rule (`aware`) */
-    const fb_tensor
-        *scores; /* [layers] of [kv_heads, n - unscored_last]; NULL: keeps all */
+    /* tokens of a question that stay whatever the rule (`aware`) */
+    int64_t protect_last;
+    /* [layers] of [kv_heads, n - unscored_last]; NULL: keeps all */
+    const fb_tensor *scores;
 } fb_selector;
 
 FB_MUST_USE fb_status fb_select(fb_selection *out, fb_ops *ops, const fb_selector *in,
                                 int64_t k);
 void fb_selection_clear(fb_selection *selection);
 
-/* True for a rule that cannot score so few tokens (rules.md 1.9): it needs no scores.
- */
+/* True for a rule that cannot score so few tokens (rules.md 1.9): it needs no
+ * scores. */
 bool fb_select_falls_back(const fb_bound_rule *rule, int64_t n);
 
 #endif

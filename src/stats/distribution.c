@@ -153,8 +153,8 @@ double fb_smallest_effect(double sd, int n, double alpha, double power)
     return sd * solve(&curve, power, 0, 100 * (curve.b + 10)) / sqrt(n);
 }
 
-/* Wilson 1927, "Probable inference, the law of succession, and statistical inference".
- */
+/* Wilson 1927, "Probable inference, the law of succession, and statistical
+ * inference". */
 fb_interval fb_wilson(int k, int n, double confidence)
 {
     const double z = fb_normal_quantile(0.5 + confidence / 2);

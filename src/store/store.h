@@ -93,6 +93,9 @@ FB_MUST_USE fb_status fb_store_put_budget(fb_store *store, const fb_store_budget
 FB_MUST_USE fb_status fb_store_put_note(fb_store *store, int64_t experiment,
                                         int64_t cell, const char *level,
                                         const char *text); /* cell 0: none */
+/* Drops the notes of an experiment of this level that are about no single cell. */
+FB_MUST_USE fb_status fb_store_drop_notes(fb_store *store, int64_t experiment,
+                                          const char *level);
 
 typedef struct fb_store_score {
     const char *metric;

@@ -210,6 +210,16 @@ fb_status fb_store_put_note(fb_store *store, int64_t experiment, int64_t cell,
     return put(store, &id, &table, values);
 }
 
+fb_status fb_store_drop_notes(fb_store *store, int64_t experiment, const char *level)
+{
+    const fb_value values[] = {fb_value_int(experiment), fb_value_text(level)};
+
+    return fb_query_run(store,
+                        "DELETE FROM note WHERE experiment_id = ?1 AND level = ?2 AND "
+                        "cell_id IS NULL",
+                        values, 2);
+}
+
 fb_status fb_store_put_certificate(fb_store *store, int64_t experiment,
                                    const char *body, const char *sha256)
 {

@@ -48,8 +48,8 @@ const fb_metric *fb_bound_task_metric(const fb_bound_task *task);
 /* True if the task has the parameter `key` and it was not set. So a general limit on
  * documents can become the `samples` of a task that was not given its own. */
 bool fb_bound_task_is_default(const fb_bound_task *task, const char *key);
-/* "needle:length=512,samples=12,..." and {"length": 512, ...}; both without the data.
- */
+/* "needle:length=512,samples=12,..." and {"length": 512, ...}; both without the
+ * data. */
 void fb_bound_task_print(const fb_bound_task *task, fb_text *out);
 void fb_bound_task_print_json(const fb_bound_task *task, fb_text *out);
 

@@ -149,7 +149,7 @@ static void nothing_found_says_what_could_have_been(void **state)
 
     (void)state;
     expect_headline(&trial, "No rule beats random here (12 documents could show a "
-                            "difference of 0.05 nat).");
+                            "difference of 0.06 nat).");
     add[2] = 0.5;
     expect_in_paragraph(&trial,
                         "no rule beats random; x (KL +0.50 nat, 0.47 to 0.53, p "
@@ -206,6 +206,42 @@ static void the_smallest_budget_speaks_first(void **state)
                         "At 50 % of the cache no rule beats random on needle, x "
                         "loses to random, z is not distinguishable from "
                         "random. ");
+    add[7] = 0; /* nobody leads at 20 % */
+    expect_headline(&trial, "No rule beats random at 20 % of the cache (12 documents "
+                            "could show 0.06 nat).");
+    add[7] = -1;
+    add[2] = -1, add[3] = add[4] = 0.5; /* y, open at 20 %, loses at 50 % */
+    expect_in_paragraph(&trial, "At 50 % of the cache x still leads on needle, y loses "
+                                "to random. ");
+}
+
+/* On needle y is ahead of x in the mean, and not told from it. */
+static void who_leads_in_company_does_not_keep_most(void **state)
+{
+    double add[] = {-2, 0, -1, -1.001, 0.5, /**/ -2, 0, -1, 0, 0};
+    struct results_trial trial = make_trial(add);
+
+    (void)state;
+    trial.n_tasks = 2;
+    expect_headline(&trial, "x leads on needle and continuation at 50 % of the cache, "
+                            "on needle not distinguishable from y.");
+}
+
+/* Without `random` the first rule that could be deployed is what others must beat. */
+static void the_ceiling_is_no_baseline(void **state)
+{
+    static const char *const names[] = {"full", "oracle", "x", "y"};
+    double add[] = {-2, -1.5, 0, -1};
+    struct results_trial trial = make_trial(add);
+    struct analysed a;
+
+    (void)state;
+    trial.rules = names;
+    trial.n_rules = 4;
+    trial.baseline = NULL;
+    a = analyse(&trial, NULL);
+    assert_string_equal(a.results->rules[a.analysis->baseline].label, "x");
+    drop(&a);
 }
 
 static double equal_values(const struct results_trial *trial, int task, int rule,
@@ -229,6 +265,25 @@ static void a_rule_against_itself_shows_nothing(void **state)
     expect_headline(&trial,
                     "No difference was seen between a and a2, one rule under "
                     "several names (the values are equal in all 12 documents).");
+}
+
+static double constant_difference(const struct results_trial *trial, int task, int rule,
+                                  int budget, int document)
+{
+    (void)trial, (void)task, (void)budget;
+    return rule == 0 ? 0 : document - (rule == 2);
+}
+
+/* No spread is not the same as no difference. */
+static void a_constant_difference_is_not_called_equal(void **state)
+{
+    struct results_trial trial = make_trial(NULL);
+
+    (void)state;
+    trial.n_rules = 3;
+    trial.value = constant_difference;
+    expect_in_paragraph(&trial,
+                        "; the middle difference is constant over 12 documents.");
 }
 
 /* --- the same sentence, derived from the database with other means --- */
@@ -473,7 +528,10 @@ int main(void)
         cmocka_unit_test(nothing_found_says_what_could_have_been),
         cmocka_unit_test(a_reversal_is_told_with_both_ends),
         cmocka_unit_test(the_smallest_budget_speaks_first),
+        cmocka_unit_test(who_leads_in_company_does_not_keep_most),
+        cmocka_unit_test(the_ceiling_is_no_baseline),
         cmocka_unit_test(a_rule_against_itself_shows_nothing),
+        cmocka_unit_test(a_constant_difference_is_not_called_equal),
         cmocka_unit_test(the_sentence_follows_from_the_database),
     };
 

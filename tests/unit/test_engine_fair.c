@@ -310,6 +310,33 @@ static void a_short_context_works_for_every_rule(void **state)
     }
 }
 
+/* A reference that a variant reproduces is no way round the limit. */
+static void a_free_answer_is_never_longer_than_asked(void **state)
+{
+    const fb_answer_options short_one = {.generate = true, .max_tokens = 2};
+    rig r;
+    fb_reading *reading = read_context(&r, NULL);
+    fb_variant *full;
+    fb_answer said, cut;
+    fb_question own = question;
+
+    (void)state;
+    assert_ok(fb_keep_all(&full, reading));
+    assert_ok(fb_answer_group(reading, &full, 1, &question, &free_too, &said));
+    assert_true(said.n_ids > 2);
+    own.answer = said.ids;
+    own.n_answer = said.n_ids;
+    assert_ok(fb_answer_group(reading, &full, 1, &own, &short_one, &cut));
+    assert_memory_equal(cut.top1, said.ids, (size_t)said.n_ids * sizeof *said.ids);
+    assert_int_equal(cut.n_ids, 2);
+    assert_int_equal(cut.stop, FB_STOP_length);
+    fb_answer_clear(&cut);
+    fb_answer_clear(&said);
+    fb_variant_free(full);
+    fb_reading_free(reading);
+    rig_close(&r);
+}
+
 static void many_variants_take_less_than_many_full_caches(void **state)
 {
     enum { VARIANTS = 32 };
@@ -340,6 +367,7 @@ int main(void)
         cmocka_unit_test(the_trace_is_one_for_all_rules_and_tells_another_kernel),
         cmocka_unit_test(a_ledger_is_the_same_alone_and_in_company),
         cmocka_unit_test(a_short_context_works_for_every_rule),
+        cmocka_unit_test(a_free_answer_is_never_longer_than_asked),
         cmocka_unit_test(many_variants_take_less_than_many_full_caches),
     };
     return cmocka_run_group_tests(tests, open_rules, close_rules);

@@ -203,6 +203,78 @@ static void failed_cells_are_tried_again(void **state)
     assert_int_equal(result.failed, 4);
 }
 
+static fb_tensor zeros(fb_ops *ops, const fb_signals *see, const void *params)
+{
+    (void)params;
+    return fb_full(ops, 2, (int64_t[]){see->kv_heads, see->m}, 0);
+}
+
+static int count_warnings(const char *words)
+{
+    const fb_results *r = NULL;
+    fb_store *store = NULL;
+    int n = 0;
+
+    read_results("a.db", &store, &r);
+    for (int i = 0; i < r->n_notes; i++)
+        n += strstr(r->notes[i], words) != NULL;
+    fb_results_free(r);
+    fb_store_close(store);
+    return n;
+}
+
+static void a_warning_that_no_longer_holds_is_gone(void **state)
+{
+    fb_rule mended = broken;
+
+    (void)state;
+    mended.score = zeros;
+    open_with(&broken);
+    assert_int_equal(run("a.db", NULL), FB_DEFECT);
+    assert_int_equal(count_warnings("cells failed"), 1);
+    small_close(&s);
+    open_with(&mended); /* the same experiment, by its text */
+    assert_ok(run("a.db", NULL));
+    assert_int_equal(result.done, 4);
+    assert_int_equal(count_warnings("cells failed"), 0);
+}
+
+/* --- records of the user's --- */
+
+static void keys_and_metrics_of_a_record_are_the_users(void **state)
+{
+    const fb_results *r = NULL;
+    fb_store *store = NULL;
+    char text[2048];
+
+    (void)state;
+    test_write(test_path(folder, "own.jsonl"),
+               "{\"key\": \"a\\\"b\\\\\", \"context\": \"aA0bB1cdefghijkl\", "
+               "\"question\": \"?A\", \"answers\": \"0\", \"metric\": \"em_tf\"}\n");
+    (void)snprintf(text, sizeof text,
+                   "model: builtin\n"
+                   "tasks: [{jsonl: {data: %s}}]\n"
+                   "rules: [full, random]\n"
+                   "budgets: [50%%]\n"
+                   "protocol: {protect: none}\n",
+                   test_path(folder, "own.jsonl"));
+    small_open(&s, text);
+    assert_ok(run("a.db", NULL));
+    read_results("a.db", &store, &r);
+    assert_int_equal(r->n_cells, 2);
+    assert_string_equal(r->samples[0].key, "a\"b\\");
+    assert_non_null(strstr(r->certificate, "0/a\\\"b\\\\"));
+    for (int i = 0; i < r->n_cells; i++) {
+        double own = -1, of_task = -2;
+
+        assert_true(fb_result_score(&r->cells[i], "em_tf", &own));
+        assert_true(fb_result_score(&r->cells[i], "score", &of_task));
+        assert_true(own == of_task);
+    }
+    fb_results_free(r);
+    fb_store_close(store);
+}
+
 static void fail_fast_stops_at_the_first(void **state)
 {
     const fb_run_options fast = {.fail_fast = true};
@@ -308,6 +380,8 @@ int main(void)
         test(a_rule_that_breaks_a_promise_loses_its_own_cells),
         test(so_does_one_that_reads_the_future),
         test(failed_cells_are_tried_again),
+        test(a_warning_that_no_longer_holds_is_gone),
+        test(keys_and_metrics_of_a_record_are_the_users),
         test(fail_fast_stops_at_the_first),
         test(a_request_to_stop_is_heard_between_groups),
         test(the_one_who_watches_is_told_of_every_cell),
