@@ -50,9 +50,12 @@ static void print_text(const fb_model *model, fb_text *out)
         (long long)f->head_dim);
     fb_text_printf(out, "context    trained on %lld tokens, rotary base %.15g\n",
                    (long long)f->context_length, f->rope_theta);
-    fb_text_printf(out, "tokenizer  %lld tokens, splits as '%s', BOS %d\n",
-                   (long long)f->vocabulary, fb_tokenizer_pre(tokenizer),
-                   (int)fb_tokenizer_bos(tokenizer));
+    fb_text_printf(out, "tokenizer  %lld tokens, splits as '%s', ",
+                   (long long)f->vocabulary, fb_tokenizer_pre(tokenizer));
+    if (fb_tokenizer_bos(tokenizer) < 0)
+        fb_text_puts(out, "no BOS\n");
+    else
+        fb_text_printf(out, "BOS %d\n", (int)fb_tokenizer_bos(tokenizer));
     fb_text_printf(out, "template   %s%s%s\n",
                    chat->family == NULL ? "unknown" : chat->family,
                    chat->sha256[0] != '\0' ? ", sha256 " : "", chat->sha256);

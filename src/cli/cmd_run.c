@@ -155,7 +155,7 @@ static fb_status read_settings(job *j)
     return fb_spec_environment(j->spec);
 }
 
-/* NAME.db beside nothing: of the file's name, else of the experiment's. */
+/* NAME.db: of the file's name, else of the experiment's. */
 static fb_status choose_out(job *j)
 {
     const char *asked = fb_values_text(&j->line->own, OUT);
@@ -349,23 +349,24 @@ static fb_status say_begin(const job *j)
 static void add_summary(const job *j, const fb_run_result *r, fb_status status,
                         fb_text *out)
 {
-    char cells[32], time[FB_TIME_SHORT], peak[32];
+    char cells[32], all[32], time[FB_TIME_SHORT], peak[32];
 
     fb_print_count(r->before + r->done, cells, sizeof cells);
+    fb_print_count(r->n_cells, all, sizeof all);
     fb_time_print(r->ns, time);
     fb_print_size((double)r->peak_bytes, peak, sizeof peak);
-    fb_text_printf(out, "%s %s: %s of %lld cells",
+    fb_text_printf(out, "%s %s: %s of %s cells",
                    status == FB_STOPPED ? "stopped after" : "done in", time, cells,
-                   (long long)r->n_cells);
+                   all);
     if (r->before > 0) fb_text_printf(out, " (%lld before)", (long long)r->before);
     fb_text_printf(out, ", %lld with fallback, %lld failed; peak %s\n",
                    (long long)r->fallback, (long long)r->failed, peak);
     if (r->digest[0] != '\0') fb_text_printf(out, "digest %s\n", r->digest);
+    fb_text_printf(out, "results %s   ", j->out);
     if (status == FB_STOPPED)
-        fb_text_printf(out, "results %s   the same command continues\n", j->out);
+        fb_text_puts(out, "the same command continues\n");
     else
-        fb_text_printf(out, "results %s   next: flexbudget compare %s\n", j->out,
-                       j->out);
+        fb_text_printf(out, "next: flexbudget compare %s\n", j->out);
 }
 
 static void add_json(const job *j, const fb_run_result *r, fb_status status,

@@ -167,14 +167,18 @@ static void print_rows(fb_text *text, const fb_analysis *a, const fb_table *tabl
 
 /* --- around the rows --- */
 
-/* Breaks at spaces so that no line has more than LINE characters, if it can. */
+/* Breaks at spaces, but for those before "%", so that no line has more than LINE
+ * characters, if it can. */
 static void print_wrapped(fb_text *text, const char *words)
 {
     int column = 0;
 
     while (*words != 0) {
-        const size_t n = strcspn(words, " ");
+        size_t n = strcspn(words, " ");
         int width = 0;
+
+        if (words[n] == ' ' && words[n + 1] == '%') /* stays with its number */
+            n += 1 + strcspn(words + n + 1, " ");
 
         for (size_t i = 0; i < n; i++)
             width += ((unsigned char)words[i] & 0xc0) != 0x80;
@@ -250,8 +254,9 @@ static void print_power_of_pairs(fb_text *text, const fb_analysis *a,
         n += table->rows[r].letters[0] != 0;
     if (n < 2 || ldexp(n * (n - 1), -table->n_documents) < 1 - a->confidence) return;
     fb_say_count(text, table->n_documents, "document");
-    fb_text_printf(text, " cannot tell %d pairs apart: all share a letter\n",
-                   n * (n - 1) / 2);
+    fb_text_puts(text, " cannot tell ");
+    fb_say_count(text, n * (n - 1) / 2, "pair");
+    fb_text_puts(text, " apart: all share a letter\n");
 }
 
 static void print_marks(fb_text *text, const fb_analysis *a, const fb_table *table)
