@@ -76,5 +76,8 @@ void fb_help_overview(fb_text *out);
 void fb_help_command(const fb_command *command, fb_text *out);
 /* Rows of columns with two spaces between them; cells of a row are separated by \t. */
 void fb_align(const char *rows, fb_text *out);
+/* Words of a paragraph, broken before column 79. `at`: where the first line has got to;
+ * later lines begin at `indent`. */
+void fb_wrap(fb_text *out, const char *text, int at, int indent);
 
 #endif

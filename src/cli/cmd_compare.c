@@ -121,7 +121,7 @@ const fb_command fb_command_compare = {
         "Prints scores with intervals, paired differences from a baseline, and groups "
         "of rules that cannot be told apart. Only samples that all compared rules have "
         "are used; what is left out is said. Several files: a part for each.",
-    .examples = "flexbudget compare results.db --baseline snapkv\n"
+    .examples = "flexbudget compare results.db --baseline h2o\n"
                 "flexbudget compare results.db --json",
     .options = options,
     .least = 1,

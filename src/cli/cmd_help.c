@@ -12,7 +12,7 @@ static fb_status print(const fb_line *line)
     fb_status status;
 
     if (line->n_arguments > 0 && command == NULL)
-        return fb_fail(FB_USAGE, "there is no command '%s'\nhelp: flexbudget",
+        return fb_fail(FB_USAGE, "there is no command '%s'\nhelp: flexbudget help",
                        line->arguments[0]);
     fb_text_init(&text, 0);
     if (command == NULL)

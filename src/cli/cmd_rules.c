@@ -42,7 +42,9 @@ static void print_reads(uint32_t reads, int64_t window, fb_text *out)
     };
     const size_t begin = out->n;
 
-    if (reads & FB_READS_WINDOW_ATTENTION)
+    if (reads & FB_READS_WINDOW_ATTENTION && window == 1)
+        fb_text_puts(out, "attention of the last query");
+    else if (reads & FB_READS_WINDOW_ATTENTION)
         fb_text_printf(out, "attention of the last %lld queries", (long long)window);
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
         if (reads & signals[i].bit)
@@ -163,7 +165,9 @@ static void add_choices(const fb_bound_rule *bound, fb_text *out)
                        (long long)c->pool_average);
     if (c->pool_max > 0)
         fb_text_printf(out, "smoothing  maximum over %lld\n", (long long)c->pool_max);
-    if (c->unscored_last > 0)
+    if (c->unscored_last == 1)
+        fb_text_puts(out, "keeps      the newest entry: it has no score\n");
+    else if (c->unscored_last > 0)
         fb_text_printf(out, "keeps      the newest %lld: they have no score\n",
                        (long long)c->unscored_last);
     if (c->recent_quota > 0)

@@ -238,6 +238,11 @@ static fb_status print_config(job *j)
 
 /* --- --dry-run --- */
 
+static const char *s(int64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 static void add_grid(const job *j, const fb_outline *outline, fb_text *out)
 {
     const fb_spec *spec = j->spec;
@@ -246,11 +251,13 @@ static void add_grid(const job *j, const fb_outline *outline, fb_text *out)
 
     fb_print_count(outline->cells, cells, sizeof cells);
     fb_text_printf(out,
-                   "%s  %s (%s, kv f32)  %d rules x %d budgets x %lld samples: %s "
-                   "cells; %lld contexts read once\n",
+                   "%s  %s (%s, kv f32)  %d rule%s x %d budget%s x %lld sample%s: %s "
+                   "cells; %lld context%s read once\n",
                    fb_values_text(&spec->values, FB_SET_name), facts->name,
-                   facts->weight_types, spec->n_rules, spec->n_budgets,
-                   (long long)outline->samples, cells, (long long)outline->contexts);
+                   facts->weight_types, spec->n_rules, s(spec->n_rules),
+                   spec->n_budgets, s(spec->n_budgets), (long long)outline->samples,
+                   s(outline->samples), cells, (long long)outline->contexts,
+                   s(outline->contexts));
 }
 
 static void add_tasks(const job *j, fb_text *out)
@@ -286,16 +293,18 @@ static void add_memory(const fb_outline *outline, fb_text *out)
 static fb_status add_time(job *j, const fb_outline *outline, fb_text *out)
 {
     const double flops = outline->read_flops + outline->answer_flops;
-    char time[FB_TIME_SHORT];
+    char read[32], answered[32], time[FB_TIME_SHORT];
     double speed = 0;
 
     FB_TRY(open_ops(j));
     FB_TRY(fb_outline_speed(j->ops, &speed));
     fb_time_print((int64_t)(flops / speed * 1e9), time);
+    fb_print_count((int64_t)outline->read_tokens, read, sizeof read);
+    fb_print_count((int64_t)outline->answer_tokens, answered, sizeof answered);
     fb_text_printf(out,
-                   "  work: %.3g tokens read, %.3g answered, %.3g FLOPs; at the %.3g "
-                   "FLOP/s measured now about %s\n",
-                   outline->read_tokens, outline->answer_tokens, flops, speed, time);
+                   "  work: %s tokens read, %s answered, %.3g GFLOP; at the %.3g "
+                   "GFLOP/s measured now about %s\n",
+                   read, answered, flops / 1e9, speed / 1e9, time);
     return FB_OK;
 }
 
@@ -479,11 +488,10 @@ const fb_command fb_command_run = {
         "asks all variants as one batch, and stores each cell as soon as it is done. "
         "The same command continues where it was stopped or killed, with the same "
         "bytes in the end.",
-    .examples =
-        "flexbudget run experiments/default.yaml\n"
-        "flexbudget run --model builtin --tasks recall --rules full,random,snapkv "
-        "--budgets 10%,25%\n"
-        "flexbudget run experiments/default.yaml --dry-run --samples 4",
+    .examples = "flexbudget run experiments/default.yaml\n"
+                "flexbudget run --model builtin --tasks recall --rules "
+                "full,random,snapkv:window=16 --budgets 25%\n"
+                "flexbudget run experiments/default.yaml --dry-run --samples 4",
     .codes = "3 stopped on request, 130 second Ctrl-C",
     .options = options,
     .has_settings = true,

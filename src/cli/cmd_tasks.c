@@ -96,24 +96,48 @@ static void list_json(const char *only, fb_text *out)
 
 /* --- one task --- */
 
+enum { WIDEST_RANGE = 40 };
+
+/* A range too wide for its column is told below the table. */
+static void add_range(const fb_param *row, fb_text *rows, fb_text *below)
+{
+    fb_text range = {0};
+
+    fb_text_init(&range, 0);
+    fb_param_print_range(row, &range);
+    if (range.n <= WIDEST_RANGE) {
+        fb_text_puts(rows, fb_text_string(&range));
+    } else {
+        const int indent = (int)strlen(row->name) + 2;
+
+        fb_text_puts(rows, "see below");
+        fb_text_printf(below, "\n%s: ", row->name);
+        fb_wrap(below, fb_text_string(&range), indent, indent);
+    }
+    fb_text_clear(&range);
+}
+
 static void add_params(const fb_task *task, fb_text *out)
 {
     fb_bound_task *bound = NULL;
-    fb_text rows = {0};
+    fb_text rows = {0}, below = {0};
 
     if (task->params == NULL || fb_task_bind(&bound, task->name) != FB_OK) return;
     fb_text_init(&rows, 0);
+    fb_text_init(&below, 0);
     fb_text_puts(&rows, "parameter\tdefault\trange\tmeaning\n");
     for (const fb_param *row = task->params; row->name != NULL; row++) {
         fb_text_printf(&rows, "%s\t", row->name);
         fb_param_print_value(row, fb_bound_task_values(bound), &rows);
         fb_text_puts(&rows, "\t");
-        fb_param_print_range(row, &rows);
+        add_range(row, &rows, &below);
         fb_text_printf(&rows, "\t%s\n", row->help);
     }
     fb_text_puts(out, "\n");
     fb_align(fb_text_string(&rows), out);
+    fb_text_puts(out, fb_text_string(&below));
     fb_text_clear(&rows);
+    fb_text_clear(&below);
     fb_bound_task_free(bound);
 }
 
@@ -206,7 +230,8 @@ static fb_status add_ids(const bench *b, const char *heading, const fb_ids *ids,
 
     FB_TRY(fb_tokenizer_decode(fb_model_tokenizer(b->model), ids->ids, ids->n, false,
                                &text, &n));
-    fb_text_printf(out, "--- %s, %lld tokens\n", heading, (long long)ids->n);
+    fb_text_printf(out, "--- %s, %lld token%s\n", heading, (long long)ids->n,
+                   ids->n == 1 ? "" : "s");
     fb_text_add(out, text, n);
     fb_text_puts(out, "\n");
     fb_free(text);
@@ -229,6 +254,23 @@ static fb_status show(const bench *b, fb_text *out)
         FB_TRY(add_ids(b, "answer expected", &s->answer, out));
     }
     return FB_OK;
+}
+
+/* Whether the model has no tokens for some of the first context. */
+static bool loses_text(const bench *b)
+{
+    const fb_plan_document *d = &b->plan->documents[0];
+    char *text = NULL;
+    size_t n = 0;
+    bool loses;
+
+    if (b->plan->n_samples == 0 || d->text == NULL || d->cut_tokens > 0 ||
+        fb_tokenizer_decode(fb_model_tokenizer(b->model), d->context.ids, d->context.n,
+                            false, &text, &n) != FB_OK)
+        return false;
+    loses = memmem(text, n, d->text, strlen(d->text)) == NULL;
+    fb_free(text);
+    return loses;
 }
 
 /* Rows that the task `jsonl` reads. */
@@ -264,6 +306,10 @@ static fb_status print_samples(const fb_line *line, const char *expression,
     fb_status status = open_bench(&b, fb_values_text(&line->own, MODEL), expression,
                                   shows ? SHOW : MAKE, line);
 
+    if (status == FB_OK && loses_text(&b))
+        fb_say_note("note: '%s' has no tokens for some of this text and leaves it out; "
+                    "-m FILE takes another model",
+                    fb_values_text(&line->own, MODEL));
     if (status == FB_OK && shows)
         status = show(&b, out);
     else if (status == FB_OK)
@@ -313,7 +359,7 @@ const fb_command fb_command_tasks = {
     .about = "Lists the tasks, explains one, prints samples as the model sees them, or "
              "writes them as JSON lines.",
     .examples = "flexbudget tasks needle\n"
-                "flexbudget tasks recall:length=64 --show 1\n"
+                "flexbudget tasks recall:tokens=64 --show 1\n"
                 "flexbudget tasks needle --make 3 -m SmolLM2-135M-Instruct.Q4_1.gguf",
     .options = options,
     .most = 1,

@@ -55,8 +55,7 @@ void fb_align(const char *rows, fb_text *out)
     }
 }
 
-/* Words of a paragraph, broken before WIDTH; later lines begin at `indent`. */
-static void add_wrapped(fb_text *out, const char *text, int at, int indent)
+void fb_wrap(fb_text *out, const char *text, int at, int indent)
 {
     bool is_first = true;
 
@@ -98,7 +97,7 @@ void fb_help_overview(fb_text *out)
     add_command(out, "", "tasks");
     fb_text_puts(out, "\nalso        model  doctor  help  version\n\n");
     fb_text_puts(out, "Try it:     flexbudget run --model builtin --tasks recall "
-                      "--rules full,random,snapkv,h2o --budgets 10%,25%\n");
+                      "--rules full,random,snapkv:window=16 --budgets 25%\n");
     fb_text_puts(out, "More:       flexbudget help run    flexbudget rules\n");
 }
 
@@ -120,9 +119,9 @@ static void add_option(fb_text *out, const fb_option *row)
         char help[256];
 
         (void)snprintf(help, sizeof help, "%s (%s)", row->help, row->initial);
-        add_wrapped(out, help, COLUMN, COLUMN);
+        fb_wrap(out, help, COLUMN, COLUMN);
     } else {
-        add_wrapped(out, row->help, COLUMN, COLUMN);
+        fb_wrap(out, row->help, COLUMN, COLUMN);
     }
 }
 
@@ -167,7 +166,7 @@ void fb_help_command(const fb_command *command, fb_text *out)
 {
     fb_text_printf(out, "usage: flexbudget %s [options]%s%s\n\n", command->name,
                    command->arguments[0] != '\0' ? " " : "", command->arguments);
-    add_wrapped(out, command->about, 0, 0);
+    fb_wrap(out, command->about, 0, 0);
     if (command->has_settings) add_options(out, fb_settings());
     add_options(out, command->options);
     add_options(out, fb_common_options);

@@ -208,8 +208,8 @@ static fb_status check_arguments(const fb_line *line)
 
     if (fb_values_flag(&line->common, FB_COMMON_help)) return FB_OK;
     if (line->n_arguments < command->least)
-        return fb_fail(FB_USAGE, "usage: flexbudget %s [options] %s", command->name,
-                       command->arguments);
+        return fb_fail(FB_USAGE, "%s is missing\nhelp: flexbudget %s [options] %s",
+                       command->arguments, command->name, command->arguments);
     if (command->most >= 0 && line->n_arguments > command->most)
         return fb_fail(
             FB_USAGE, "'%s' is one argument too many\nhelp: flexbudget %s [options] %s",

@@ -18,7 +18,7 @@ static const int64_t every_bar_ns = 100000000, every_line_ns = 10000000000;
 
 void fb_progress_open(fb_progress *progress, const char *word)
 {
-    *progress = (fb_progress){0};
+    *progress = (fb_progress){.last_ns = fb_time_ns()};
     if (strcmp(word, "none") == 0 || (fb_say_is_quiet() && strcmp(word, "json") != 0))
         progress->form = FB_PROGRESS_NONE;
     else if (strcmp(word, "json") == 0)
@@ -106,13 +106,16 @@ static void close_bar(fb_progress *p)
     p->is_open = false;
 }
 
-/* Whether this event is worth a line: stages always, cells from time to time. */
+/* Whether this event is worth a line: the ends of a bar always, others from time to
+ * time. */
 static bool is_due(const fb_progress *p, const fb_run_progress *now)
 {
-    const int64_t every = p->form == FB_PROGRESS_BAR ? every_bar_ns : every_line_ns;
+    const bool is_bar = p->form == FB_PROGRESS_BAR;
+    const bool is_end_of_bar =
+        is_bar && (strcmp(now->event, "begin") == 0 || strcmp(now->event, "end") == 0);
 
-    return strcmp(now->event, "begin") == 0 || strcmp(now->event, "end") == 0 ||
-           fb_time_ns() - p->last_ns >= every;
+    return is_end_of_bar ||
+           fb_time_ns() - p->last_ns >= (is_bar ? every_bar_ns : every_line_ns);
 }
 
 void fb_progress_watch(void *self, const fb_run_progress *now)

@@ -239,11 +239,10 @@ fb_status fb_spec_check_arithmetic(const fb_spec *spec, int64_t k, const char *p
     return fb_fail(FB_BUDGET,
                    "budget of %s%lld tokens per head leaves a rule nothing to choose: "
                    "sinks %lld + recent %lld = %lld are protected\nhelp: use at least "
-                   "%lld tokens, or --protect %lld+%lld      (a single head below "
-                   "%lld, as under pyramid, shrinks in a fixed order)",
+                   "%lld tokens, or --protect %lld+%lld",
                    prefix, (long long)k, (long long)protect->sink,
                    (long long)protect->recent, (long long)n, (long long)n + 1,
-                   (long long)sink, (long long)half, (long long)n);
+                   (long long)sink, (long long)half);
 }
 
 static fb_status add_budget(fb_spec *spec, const fb_budget *budget, const char *text)

@@ -306,8 +306,9 @@ fb_status fb_model_find(char **out, const char *name)
         found = fb_text_string(&path);
     if (found == NULL) {
         status = fb_fail(FB_NOT_FOUND,
-                         "no model '%s': neither that file nor '%s' is "
-                         "there",
+                         "no model '%s': neither that file nor '%s' is there\n"
+                         "help: a path, 'builtin', or FLEXBUDGET_MODELS=FOLDER for "
+                         "names (after 'make demo': build/models)",
                          name, fb_text_string(&path));
         goto done;
     }

@@ -35,15 +35,24 @@ static fb_status no_such_rule(const fb_results *results, const char *label)
     const char *names[64] = {0};
     const int n = results->n_rules < 64 ? results->n_rules : 64;
     const char *near;
+    fb_text all = {0};
+    fb_status status;
 
     for (int r = 0; r < n; r++)
         names[r] = results->rules[r].label;
     near = fb_nearest_word(label, names, n);
-    return fb_fail(FB_NOT_FOUND, "no rule '%s' in these results; %s '%s'", label,
-                   near != NULL ? "did you mean" : "there is",
-                   near != NULL ? near
-                   : n > 0      ? names[0]
-                                : "");
+    if (near != NULL)
+        return fb_fail(FB_NOT_FOUND,
+                       "no rule '%s' in these results; did you mean '%s'?", label,
+                       near);
+    fb_text_init(&all, 0);
+    for (int r = 0; r < n; r++)
+        fb_text_printf(&all, "  %s", names[r]);
+    fb_say_clean(&all, 0);
+    status = fb_fail(FB_NOT_FOUND, "no rule '%s' in these results\nhelp: there are%s",
+                     label, fb_text_string(&all));
+    fb_text_clear(&all);
+    return status;
 }
 
 /* The one asked for, else the experiment's, else `random`, else the first that evicts

@@ -72,7 +72,7 @@ int fb_analysis_neighbours(const fb_table *table, int out[FB_MOST_LEADERS]);
 /* --- say --- */
 
 void fb_say_unit(fb_text *text, const fb_result_task *task); /* " nat", or nothing */
-/* "16 documents could show 0.50 nat", or why they could not. */
+/* "16 documents could show a difference of 0.50 nat", or why they could not. */
 void fb_say_smallest(fb_text *text, const fb_analysis *analysis, const fb_table *table);
 /* Names come from files: their control characters after `from` become '?', so that a
  * terminal is not told to do anything. */

@@ -32,7 +32,7 @@ void fb_story_rows(const fb_story *story, const fb_table *table, const int *rows
 /* "KL â1.68 nat" */
 void fb_story_difference(const fb_story *story, const fb_table *table,
                          const fb_row *row);
-/* "16 documents could show 0.50 nat on needle, ...", or why they could not */
+/* "16 documents could show a difference of 0.50 nat on needle, ...", or why they could not */
 void fb_story_smallest(const fb_story *story);
 /* "keydiff leads on needle", "no rule beats random on continuation" */
 void fb_story_leaders(const fb_story *story, const fb_table *table, const char *adverb);

@@ -176,7 +176,7 @@ void fb_say_smallest(fb_text *text, const fb_analysis *analysis, const fb_table 
         fb_text_puts(text, " cannot show any difference at ");
         fb_say_percent(text, analysis->confidence);
     } else if (!is_equal) {
-        fb_text_puts(text, " could show ");
+        fb_text_puts(text, " could show a difference of ");
         fb_say_number(text, table->smallest_effect, table->digits);
         fb_say_unit(text, &analysis->results->tasks[table->task]);
     }

@@ -157,11 +157,9 @@ FB_MUST_USE fb_status fb_store_put_certificate(fb_store *store, int64_t experime
 FB_MUST_USE fb_status fb_store_digest(fb_store *store, int64_t experiment,
                                       char out[FB_HASH_HEX]);
 
-/* --- reading
- * ------------------------------------------------------------------------------------
+/* --- reading ---
  * Everything of one experiment, as arrays owned by the result; indices instead of row
- * ids.
- */
+ * ids. */
 
 typedef struct fb_result_task {
     const char *name, *metric, *unit, *params;
