@@ -148,8 +148,10 @@ static void nothing_found_says_what_could_have_been(void **state)
     struct results_trial trial = make_trial(add);
 
     (void)state;
-    expect_headline(&trial, "No rule beats random here (12 documents could show 0.06 "
-                            "nat).");
+    expect_headline(
+        &trial,
+        "No rule beats random here (12 documents could show a difference of 0.06 "
+        "nat).");
     add[2] = 0.5;
     expect_in_paragraph(&trial,
                         "no rule beats random; x (KL +0.50 nat, 0.47 to 0.53, p "
@@ -208,7 +210,7 @@ static void the_smallest_budget_speaks_first(void **state)
                         "random. ");
     add[7] = 0; /* nobody leads at 20 % */
     expect_headline(&trial, "No rule beats random at 20 % of the cache (12 documents "
-                            "could show 0.06 nat).");
+                            "could show a difference of 0.06 nat).");
     add[7] = -1;
     add[2] = -1, add[3] = add[4] = 0.5; /* y, open at 20 %, loses at 50 % */
     expect_in_paragraph(&trial, "At 50 % of the cache x still leads on needle, y loses "
