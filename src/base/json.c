@@ -34,6 +34,9 @@ static fb_status explain(const json_error_t *error, const char *text, size_t n)
 {
     if (ran_out || json_error_code(error) == json_error_out_of_memory)
         return fb_fail(FB_NO_MEMORY, "no memory for JSON of %zu bytes", n);
+    if (json_error_code(error) == json_error_null_character)
+        return fb_fail(FB_FORMAT, "a string with a zero byte (column %d)",
+                       error->column);
     if (n == 0 || memchr(text, '\n', n) == NULL)
         return fb_fail(FB_FORMAT, "%s (column %d)", error->text, error->column);
     return fb_fail(FB_FORMAT, "line %d, column %d: %s", error->line, error->column,

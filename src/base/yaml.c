@@ -354,10 +354,15 @@ static fb_status parse(fb_yaml *yaml)
 
 fb_status fb_yaml_parse(fb_yaml **out, const char *name, const char *text, size_t n)
 {
+    static const char bom[] = "\xef\xbb\xbf"; /* some editors begin a file with it */
     fb_status status = FB_OK;
     fb_yaml *yaml;
 
     *out = NULL;
+    if (n >= 3 && memcmp(text, bom, 3) == 0) {
+        text += 3;
+        n -= 3;
+    }
     if (n > MOST_BYTES)
         return fb_fail(FB_FORMAT, "%s: larger than %d bytes", name, MOST_BYTES);
     yaml = fb_zalloc(FB_ACCOUNT_other, sizeof *yaml);

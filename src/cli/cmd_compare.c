@@ -90,18 +90,19 @@ static fb_status compare(const fb_line *line)
     const fb_format format = json  ? FB_FORMAT_JSON
                              : csv ? FB_FORMAT_CSV
                                    : FB_FORMAT_TEXT;
+    const char *out = fb_values_text(&line->own, OUT);
     fb_text text = {0};
     fb_status status = FB_OK;
 
     if (json && csv) return fb_fail(FB_USAGE, "--json and --csv exclude each other");
+    FB_TRY(fb_results_spare(out));
     fb_text_init(&text, 0);
     for (int i = 0; i < line->n_arguments && status == FB_OK; i++) {
         if (i > 0 && format == FB_FORMAT_TEXT) fb_text_puts(&text, "\n");
         status = add_file(line, line->arguments[i], format, &text);
     }
     if (status == FB_OK) status = fb_text_status(&text);
-    if (status == FB_OK)
-        status = fb_write_result(fb_values_text(&line->own, OUT), text.bytes, text.n);
+    if (status == FB_OK) status = fb_write_result(out, text.bytes, text.n);
     fb_text_clear(&text);
     return status;
 }

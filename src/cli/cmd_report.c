@@ -94,6 +94,7 @@ static fb_status report(const fb_line *line)
 
     if (open == NULL || path == NULL)
         status = fb_fail(FB_NO_MEMORY, "no memory for a page");
+    if (status == FB_OK) status = fb_results_spare(path);
     for (int i = 0; i < n && status == FB_OK; i++)
         status = fb_results_open(&open[i], line->arguments[i], NULL);
     if (status == FB_OK) status = write_page(line, path, open);

@@ -308,6 +308,14 @@ static fb_status add_time(job *j, const fb_outline *outline, fb_text *out)
     return FB_OK;
 }
 
+static fb_status make_outline(fb_outline *out, const job *j)
+{
+    FB_TRY(fb_outline_make(out, j->plan, j->only));
+    if (out->cells > 0) return FB_OK;
+    return fb_fail(FB_USAGE, "filter '%s': no cell of this experiment passes",
+                   fb_values_text(&j->line->own, ONLY));
+}
+
 static fb_status dry_run(job *j)
 {
     fb_outline outline;
@@ -315,7 +323,7 @@ static fb_status dry_run(job *j)
     fb_status status;
 
     fb_text_init(&text, 0);
-    status = fb_outline_make(&outline, j->plan, j->only);
+    status = make_outline(&outline, j);
     if (status == FB_OK) {
         add_grid(j, &outline, &text);
         add_tasks(j, &text);
@@ -337,7 +345,7 @@ static fb_status say_begin(const job *j)
     fb_status status;
 
     fb_text_init(&text, 0);
-    status = fb_outline_make(&outline, j->plan, j->only);
+    status = make_outline(&outline, j);
     if (status == FB_OK) {
         add_grid(j, &outline, &text);
         fb_say_note("%.*s", (int)text.n - 1, text.bytes);

@@ -4,6 +4,7 @@
  */
 #include "cli/cli.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -56,10 +57,10 @@ static int unknown_command(const char *word)
     nearest = fb_nearest_word(word, names, N_COMMANDS);
     if (nearest != NULL)
         (void)snprintf(sentence, sizeof sentence,
-                       "unknown command '%s'; did you mean '%s'?", word, nearest);
+                       "unknown command '%.80s'; did you mean '%s'?", word, nearest);
     else
         (void)snprintf(sentence, sizeof sentence,
-                       "unknown command '%s'\nhelp: flexbudget help", word);
+                       "unknown command '%.80s'\nhelp: flexbudget help", word);
     fb_say_error(sentence);
     return fb_status_exit_code(FB_USAGE);
 }
@@ -98,6 +99,7 @@ int main(int argc, char **argv)
     const char *word = argc > 1 ? argv[1] : NULL;
     const fb_command *command;
 
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file at its limit is a failure like others */
     if (word == NULL || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
         return show(fb_help_overview);
     if (strcmp(word, "--version") == 0) word = "version";

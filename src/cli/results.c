@@ -4,7 +4,9 @@
  */
 #include "cli/results.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* What the experiment's own specification says of its statistics. */
 static fb_status own_statistics(const fb_results *results, fb_analysis_options *out)
@@ -52,6 +54,25 @@ fb_status fb_results_open(fb_open_results *out, const char *path,
         status = fb_analyse(&out->analysis, out->store, out->results, &chosen);
     if (status != FB_OK) fb_results_close(out);
     return status;
+}
+
+fb_status fb_results_spare(const char *path)
+{
+    static const char mark[] = "SQLite format 3"; /* and a zero byte */
+    char begin[sizeof mark] = {0};
+    struct stat info;
+    FILE *file;
+
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return FB_OK;
+    file = fopen(path, "rb");
+    if (file == NULL) return FB_OK;
+    if (fread(begin, 1, sizeof begin, file) < sizeof begin) begin[0] = 0;
+    (void)fclose(file);
+    if (memcmp(begin, mark, sizeof mark) != 0) return FB_OK;
+    return fb_fail(FB_USAGE,
+                   "'%s' holds results, which would be lost; write to another "
+                   "file with -o",
+                   path);
 }
 
 void fb_results_close(fb_open_results *results)

@@ -20,4 +20,8 @@ FB_MUST_USE fb_status fb_results_open(fb_open_results *out, const char *path,
                                       const fb_analysis_options *asked);
 void fb_results_close(fb_open_results *results);
 
+/* FB_USAGE if there are results in the file at `path`, which is about to be replaced by
+ * a page or a table. */
+FB_MUST_USE fb_status fb_results_spare(const char *path);
+
 #endif

@@ -50,17 +50,30 @@ static size_t place_length(const char *sentence)
     return 0;
 }
 
+/* Names come from files and may hold what a terminal would obey. */
+static void put_clean(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char c = (unsigned char)text[i];
+
+        (void)fputc((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f ? '?' : c,
+                    stderr);
+    }
+}
+
 static void say(const char *kind, const char *colour, const char *sentence)
 {
     const size_t place = place_length(sentence);
 
     (void)fflush(stdout);
     if (place > 0)
-        (void)fprintf(stderr, "%.*s", (int)place, sentence);
+        put_clean(sentence, place);
     else
-        (void)fprintf(stderr, "flexbudget: ");
-    (void)fprintf(stderr, "%s%s%s: %s\n", has_colour ? colour : "", kind,
-                  has_colour ? "\033[0m" : "", sentence + place);
+        (void)fputs("flexbudget: ", stderr);
+    (void)fprintf(stderr, "%s%s%s: ", has_colour ? colour : "", kind,
+                  has_colour ? "\033[0m" : "");
+    put_clean(sentence + place, strlen(sentence + place));
+    (void)fputc('\n', stderr);
 }
 
 void fb_say_error(const char *sentence)
@@ -81,12 +94,14 @@ int fb_say_failure(fb_status status)
 
 void fb_say_note(const char *format, ...)
 {
+    char note[4096];
     va_list args;
 
     if (is_quiet) return;
     va_start(args, format);
-    (void)vfprintf(stderr, format, args);
+    (void)vsnprintf(note, sizeof note, format, args);
     va_end(args);
+    put_clean(note, strlen(note));
     (void)fputc('\n', stderr);
 }
 

@@ -97,11 +97,21 @@ fb_status fb_spec_environment(fb_spec *spec)
     return FB_OK;
 }
 
+static fb_status set_key(fb_spec *spec, const char *key, const char *text)
+{
+    const int row = fb_option_find_key(settings, key);
+
+    if (row < 0) return fb_spec_unknown_key(key);
+    if (spec->values.value[row].origin == FB_FROM_COMMAND)
+        return fb_fail(FB_USAGE, "--set %s: the key is given twice", key);
+    return fb_context(fb_spec_assign(spec, (fb_setting)row, FB_FROM_COMMAND, text),
+                      "--set %s", key);
+}
+
 fb_status fb_spec_set(fb_spec *spec, const char *assignment)
 {
     const char *equals = strchr(assignment, '=');
     char *key;
-    int row;
     fb_status status;
 
     if (equals == NULL)
@@ -110,13 +120,7 @@ fb_status fb_spec_set(fb_spec *spec, const char *assignment)
     key = fb_strdup(assignment);
     if (key == NULL) return fb_fail(FB_NO_MEMORY, "no memory for an option");
     key[equals - assignment] = '\0';
-    row = fb_option_find_key(settings, key);
-    if (row < 0)
-        status = fb_spec_unknown_key(key);
-    else
-        status = fb_context(
-            fb_spec_assign(spec, (fb_setting)row, FB_FROM_COMMAND, equals + 1),
-            "--set %s", key);
+    status = set_key(spec, key, equals + 1);
     fb_free(key);
     return status;
 }

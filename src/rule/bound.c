@@ -137,6 +137,17 @@ static fb_status print_text(fb_bound_rule *bound)
     return status;
 }
 
+/* What shares the budget among heads has nothing of the kind around it. */
+static fb_status refuse_allocation(const fb_rule *outer, const fb_rule *inner)
+{
+    if (outer->kind == FB_KIND_ALLOCATION)
+        return fb_fail(FB_USAGE, "'%s' around '%s': one of them can share the budget",
+                       outer->name, inner->name);
+    return fb_fail(FB_USAGE,
+                   "'%s' shares the budget and must be outermost; write '%s(%s(...))'",
+                   inner->name, inner->name, outer->name);
+}
+
 fb_status fb_bound_rule_finish(fb_bound_rule *bound)
 {
     if (bound->n_inner != bound->rule->n_inner)
@@ -145,11 +156,7 @@ fb_status fb_bound_rule_finish(fb_bound_rule *bound)
                        bound->rule->n_inner == 1 ? "" : "s", bound->n_inner);
     for (int i = 0; i < bound->n_inner; i++) {
         if (bound->inner[i]->rule->kind == FB_KIND_ALLOCATION)
-            return fb_fail(FB_USAGE,
-                           "'%s' shares the budget and must be outermost; write "
-                           "'%s(%s(...))'",
-                           bound->inner[i]->rule->name, bound->inner[i]->rule->name,
-                           bound->rule->name);
+            return refuse_allocation(bound->rule, bound->inner[i]->rule);
         join(&bound->choices, &bound->inner[i]->choices);
     }
     if (bound->rule->choose != NULL)

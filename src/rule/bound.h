@@ -12,6 +12,7 @@ enum { FB_MAX_INNER = 4 };
 struct fb_bound_rule {
     const fb_rule *rule;
     void *params;       /* rule->params_bytes; NULL if none */
+    uint64_t given;     /* bit i: the expression sets the i-th row of rule->params */
     fb_choices choices; /* needs joined with the inner rules'; smoothing its own */
     char *text;         /* canonical */
     int n_inner;

@@ -72,11 +72,27 @@ static bool peek_key(const struct parser *p, char *out)
     return read_run(&ahead, is_word, out, "") == FB_OK && *ahead.at == '=';
 }
 
-static bool has_key(const fb_rule *rule, const char *key)
+/* The row of a key; -1 if the rule does not know it. */
+static int find_key(const fb_rule *rule, const char *key)
 {
-    for (const fb_param *row = rule->params; row != NULL && row->name != NULL; row++)
-        if (strcmp(row->name, key) == 0) return true;
-    return false;
+    const fb_param *rows = rule->params;
+
+    for (int i = 0; rows != NULL && rows[i].name != NULL; i++)
+        if (strcmp(rows[i].name, key) == 0) return i;
+    return -1;
+}
+
+/* A second value for a key would be a slip of the pen: which of the two was meant? */
+static fb_status give_once(fb_bound_rule *bound, const char *key)
+{
+    const int row = find_key(bound->rule, key);
+    const uint64_t bit = row >= 0 && row < 64 ? UINT64_C(1) << row : 0;
+
+    if ((bound->given & bit) != 0)
+        return fb_fail(FB_USAGE, "rule '%s': '%s' is given twice", bound->rule->name,
+                       key);
+    bound->given |= bit;
+    return FB_OK;
 }
 
 static fb_status read_setting(struct parser *p, fb_bound_rule *bound)
@@ -89,6 +105,7 @@ static fb_status read_setting(struct parser *p, fb_bound_rule *bound)
     if (*p->at != '=') return refuse(p, "expected '='");
     p->at++;
     FB_TRY(read_run(p, is_value, value, "expected a value"));
+    FB_TRY(give_once(bound, key));
     return fb_context(fb_params_set(rule->params != NULL ? rule->params : none,
                                     bound->params, key, value),
                       "rule '%s'", rule->name);
@@ -153,7 +170,7 @@ static fb_status read_settings(struct parser *p, fb_bound_rule *bound)
     while (*p->at == ',') {
         ahead = *p;
         ahead.at++;
-        if (p->depth > 1 && (!peek_key(&ahead, key) || !has_key(bound->rule, key)))
+        if (p->depth > 1 && (!peek_key(&ahead, key) || find_key(bound->rule, key) < 0))
             return FB_OK;
         p->at++;
         FB_TRY(read_setting(p, bound));

@@ -227,7 +227,8 @@ static fb_status insert_all(fb_store *store, const fb_store_cell *cell)
     FB_TRY(fb_store_has_cell(store, cell, &is_there));
     if (is_there)
         return fb_fail(FB_DEFECT,
-                       "results '%s': a finished cell would be written again",
+                       "results '%s': another run has finished this cell meanwhile; "
+                       "one at a time, the same command continues",
                        store->path);
     FB_TRY(delete_unfinished(store, cell));
     FB_TRY(insert_cell(&id, store, cell));

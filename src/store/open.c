@@ -12,7 +12,10 @@
  */
 #include "base/embed.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "store/query.h"
+
+#include <sys/stat.h>
 
 FB_EMBED(schema_sql, "src/store/schema.sql");
 
@@ -30,6 +33,13 @@ static fb_status read_identity(struct identity *out, fb_store *store)
                            NULL, 0);
 }
 
+/* At one moment: another process may be making the schema. */
+static fb_status see_identity(struct identity *out, fb_store *store)
+{
+    FB_TRY(fb_query_run(store, "BEGIN", NULL, 0));
+    return fb_query_end(store, read_identity(out, store));
+}
+
 static bool is_blank(const struct identity *identity)
 {
     return identity->application == 0 && identity->version == 0 &&
@@ -38,6 +48,8 @@ static bool is_blank(const struct identity *identity)
 
 static fb_status check_identity(const fb_store *store, const struct identity *identity)
 {
+    if (is_blank(identity))
+        return fb_fail(FB_FORMAT, "results '%s': there is nothing in it", store->path);
     if (identity->application != APPLICATION)
         return fb_fail(FB_FORMAT,
                        "results '%s': an SQLite file, but not one of results",
@@ -72,11 +84,41 @@ static fb_status make_schema(fb_store *store)
     return fb_query_end(store, status);
 }
 
+/* What is not there yet may become a file. */
+static fb_status check_kind(const char *path)
+{
+    struct stat info;
+
+    if (path[0] == 0) return fb_fail(FB_USAGE, "results '': the name is empty");
+    if (stat(path, &info) != 0 || S_ISREG(info.st_mode)) return FB_OK;
+    return fb_fail(FB_FORMAT, "results '%s': %s", path,
+                   S_ISDIR(info.st_mode) ? "a folder, not a file" : "not a plain file");
+}
+
+/* SQLite keeps "", ":memory:" and "file:..." for what is no plain file, and results
+ * would be lost with it: with a folder in front, every name is a file's. */
+static fb_status open_path(fb_store *store, int flags)
+{
+    const char *path = store->path;
+    fb_text name = {0};
+    fb_status status;
+
+    FB_TRY(check_kind(path));
+    fb_text_printf(&name, "%s%s", path[0] == '/' ? "" : "./", path);
+    status = fb_text_status(&name);
+    if (status == FB_OK) {
+        const int code =
+            sqlite3_open_v2(fb_text_string(&name), &store->db, flags, NULL);
+
+        if (code != SQLITE_OK) status = fb_store_failure(store, code);
+    }
+    fb_text_clear(&name);
+    return status;
+}
+
 static fb_status open_file(fb_store *store, int flags)
 {
-    const int code = sqlite3_open_v2(store->path, &store->db, flags, NULL);
-
-    if (code != SQLITE_OK) return fb_store_failure(store, code);
+    FB_TRY(open_path(store, flags));
     (void)sqlite3_busy_timeout(store->db, WAIT_MS);
     (void)sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)NULL);
     (void)sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA,
@@ -89,10 +131,10 @@ static fb_status prepare(fb_store *store)
 {
     struct identity identity;
 
-    FB_TRY(read_identity(&identity, store));
+    FB_TRY(see_identity(&identity, store));
     if (store->writes && is_blank(&identity)) {
         FB_TRY(make_schema(store));
-        FB_TRY(read_identity(&identity, store));
+        FB_TRY(see_identity(&identity, store));
     }
     FB_TRY(check_identity(store, &identity));
     if (!store->writes) return FB_OK;

@@ -16,6 +16,8 @@ static const struct {
     {SQLITE_BUSY, FB_IO, "another process is writing to it; try again when it is done"},
     {SQLITE_LOCKED, FB_IO, "it is locked; try again"},
     {SQLITE_FULL, FB_IO, "no space left"},
+    {SQLITE_IOERR, FB_IO,
+     "it cannot be read or written: the disk, a quota or a limit on file sizes"},
     {SQLITE_READONLY, FB_IO, "it cannot be written"},
     {SQLITE_PERM, FB_IO, "it may not be opened"},
     {SQLITE_NOTADB, FB_FORMAT, "not a results file"},

@@ -148,8 +148,10 @@ static void nothing_found_says_what_could_have_been(void **state)
     struct results_trial trial = make_trial(add);
 
     (void)state;
-    expect_headline(&trial, "No rule beats random here (12 documents could show a "
-                            "difference of 0.06 nat).");
+    expect_headline(
+        &trial,
+        "No rule beats random here (12 documents could show a difference of 0.06 "
+        "nat).");
     add[2] = 0.5;
     expect_in_paragraph(&trial,
                         "no rule beats random; x (KL +0.50 nat, 0.47 to 0.53, p "

@@ -226,6 +226,12 @@ static void files_are_read_and_named(void **state)
     assert_ok(fb_yaml_read(&yaml, test_path(folder, "x.yaml")));
     assert_string_equal(fb_yaml_get(fb_yaml_root(yaml), "b")->text, "2");
     fb_yaml_free(yaml);
+    test_write(test_path(folder, "x.yaml"), "\xef\xbb\xbf"
+                                            "a: 1\nb: 3\n");
+    assert_ok(fb_yaml_read(&yaml, test_path(folder, "x.yaml")));
+    assert_string_equal(fb_yaml_get(fb_yaml_root(yaml), "a")->text, "1");
+    assert_string_equal(fb_yaml_get(fb_yaml_root(yaml), "b")->text, "3");
+    fb_yaml_free(yaml);
     assert_fails(fb_yaml_read(&yaml, test_path(folder, "none.yaml")), FB_NOT_FOUND,
                  "none.yaml: cannot open");
     assert_null(yaml);

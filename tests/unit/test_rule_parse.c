@@ -59,7 +59,10 @@ static void a_bad_expression_is_refused_with_what_would_be_right(void **state)
     refuses("blend(adakv(tova), tova)", "must be outermost");
     refuses("adakv(full)", "evicts nothing");
     refuses("", "expected the name of a rule");
-    refuses("adakv(adakv(tova))", "must be outermost");
+    refuses("adakv(adakv(tova))", "one of them can share the budget");
+    refuses("snapkv:window=4,window=5", "rule 'snapkv': 'window' is given twice");
+    refuses("adakv(tova, safeguard=0.1):safeguard=0.1", "'safeguard' is given twice");
+    refuses("blend(snapkv:window=4,window=4,tova)", "'window' is given twice");
     refuses("h2o:recent=2", "0 to 1");
     refuses(
         "blend(blend(blend(blend(blend(blend(blend(blend(blend(tova,tova),tova),tova),"

@@ -6,8 +6,10 @@
 #include "tests/support/results.h"
 
 #include <flexbudget/task.h>
+#include <pthread.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct fixture {
     char path[64];
@@ -172,7 +174,54 @@ static void a_missing_file_is_said(void **state)
     assert_non_null(strstr(fb_error_message(), f->path));
     assert_null(store);
     assert_int_equal(fb_store_open(&store, "/nonexistent/folder/r.db"), FB_NOT_FOUND);
-    assert_int_equal(fb_store_open_read(&store, "/tmp"), FB_IO);
+    assert_fails(fb_store_open_read(&store, "/tmp"), FB_FORMAT, "a folder");
+    assert_fails(fb_store_open(&store, "/tmp"), FB_FORMAT, "a folder");
+    assert_fails(fb_store_open(&store, "/dev/null"), FB_FORMAT, "not a plain file");
+    assert_fails(fb_store_open(&store, ""), FB_USAGE, "the name is empty");
+}
+
+/* SQLite would keep ":memory:" in memory and take "file:" for the start of a URI. */
+static void every_name_is_the_name_of_a_file(void **state)
+{
+    static const char *const names[] = {":memory:", "file:r.db?mode=memory"};
+    char folder[TEST_PATH], before[TEST_PATH];
+
+    (void)state;
+    test_folder(folder);
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(folder), 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        write_sound(names[i]);
+        assert_int_equal(access(names[i], F_OK), 0);
+        assert_int_equal(read_everything(names[i]), FB_OK);
+    }
+    assert_int_equal(chdir(before), 0);
+    test_folder_remove(folder);
+}
+
+static void *open_and_close(void *path)
+{
+    fb_store *store;
+    const fb_status status = fb_store_open(&store, path);
+
+    fb_store_close(store);
+    return status == FB_OK ? path : NULL;
+}
+
+static void two_may_make_the_same_file_at_once(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int i = 0; i < 40; i++) {
+        pthread_t other;
+        void *opened;
+
+        (void)unlink(f->path);
+        assert_int_equal(pthread_create(&other, NULL, open_and_close, f->path), 0);
+        if (open_and_close(f->path) == NULL) fail_msg("%s", fb_error_message());
+        assert_int_equal(pthread_join(other, &opened), 0);
+        assert_non_null(opened);
+    }
 }
 
 static void an_empty_file_becomes_one_of_results(void **state)
@@ -180,6 +229,8 @@ static void an_empty_file_becomes_one_of_results(void **state)
     struct fixture *f = *state;
 
     write_bytes(f->path, "", 0);
+    assert_int_equal(read_everything(f->path), FB_FORMAT);
+    assert_non_null(strstr(fb_error_message(), "nothing in it"));
     write_sound(f->path);
     assert_int_equal(read_everything(f->path), FB_OK);
 }
@@ -368,6 +419,8 @@ int main(void)
         test(a_database_of_another_program_is_left_alone),
         test(a_newer_schema_is_refused_with_its_number),
         test(a_missing_file_is_said),
+        test(every_name_is_the_name_of_a_file),
+        test(two_may_make_the_same_file_at_once),
         test(an_empty_file_becomes_one_of_results),
         test(a_file_without_experiment_says_so),
         test(tables_that_were_tampered_with_are_survived),
