@@ -260,7 +260,11 @@ static void an_unknown_baseline_gets_a_suggestion(void **state)
     assert_int_equal(fb_analyse(&f->analysis, f->store, f->results, &options),
                      FB_NOT_FOUND);
     assert_string_equal(fb_error_message(),
-                        "no rule 'snapvk' in these results; did you mean 'snapkv'");
+                        "no rule 'snapvk' in these results; did you mean 'snapkv'?");
+    options.baseline = "elephant";
+    assert_int_equal(fb_analyse(&f->analysis, f->store, f->results, &options),
+                     FB_NOT_FOUND);
+    assert_non_null(strstr(fb_error_message(), "\nhelp: there are  full  random  "));
     assert_null(f->analysis);
 }
 
