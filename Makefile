@@ -17,6 +17,9 @@ export CC
 
 # What the goals need is installed, or named, before anything else happens.
 GOALS  := $(or $(MAKECMDGOALS),all)
+ifneq ($(filter all demo test,$(GOALS)),)
+MAKEFLAGS += -j$(shell nproc) # unless the command line says otherwise
+endif
 NEEDS  := $(if $(filter-out help clean web list-checks,$(GOALS)),build) $(if $(filter test%,$(GOALS))$(findstring /tests/,$(GOALS)),test) \
           $(if $(filter test-real demo bench $(MODEL),$(GOALS)),model) $(if $(filter check% fuzz,$(GOALS)),check) \
           $(if $(filter digest-probe,$(GOALS)),cross)
