@@ -19,7 +19,13 @@
 
 FB_EMBED(schema_sql, "src/store/schema.sql");
 
-enum { APPLICATION = 0x46425544, VERSION = 1, WAIT_MS = 20000, LONGEST = 256 << 20 };
+enum {
+    APPLICATION = 0x46425544,
+    VERSION = 1,
+    WAIT_MS = 20000,
+    RETRY_MS = 25,
+    LONGEST = 256 << 20
+};
 
 struct identity {
     int64_t application, version, n_tables;
@@ -141,6 +147,22 @@ static fb_status prepare(fb_store *store)
     return exec(store, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
 }
 
+/* SQLite does not wait where two that wait for each other would block: another process
+ * that makes or leaves the same file. So we do, and begin again. */
+static fb_status prepare_patiently(fb_store *store)
+{
+    fb_status status;
+    int tries = WAIT_MS / RETRY_MS;
+
+    do {
+        status = prepare(store);
+        if (status == FB_OK || (sqlite3_errcode(store->db) & 0xff) != SQLITE_BUSY)
+            return status;
+        (void)sqlite3_sleep(RETRY_MS);
+    } while (tries-- > 0);
+    return status;
+}
+
 static fb_status open_store(fb_store **out, const char *path, bool writes)
 {
     const int flags =
@@ -158,7 +180,7 @@ static fb_status open_store(fb_store **out, const char *path, bool writes)
     }
     status = open_file(store, flags);
     store->writes = writes;
-    if (status == FB_OK) status = prepare(store);
+    if (status == FB_OK) status = prepare_patiently(store);
 done:
     if (status != FB_OK) {
         store->writes = false; /* leave what was not ours as it was */
