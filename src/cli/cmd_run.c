@@ -397,6 +397,8 @@ static int say_end(const job *j, const fb_run_result *result, fb_status status)
     fb_text text = {0};
     fb_status written;
 
+    /* A run that was cut short says by what, not which cells had failed before. */
+    if (status == FB_IO || status == FB_NO_MEMORY) return fb_say_failure(status);
     if (status == FB_OK || status == FB_STOPPED || result->failed > 0) {
         fb_text_init(&text, 0);
         (flag(j, JSON) ? add_json : add_summary)(j, result, status, &text);
