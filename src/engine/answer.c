@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/number.h"
 #include "engine/batch.h"
 #include "engine/measure.h"
 
@@ -31,23 +32,13 @@ struct group {
     int32_t *next;              /* [n] */
 };
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Tokens that a tail holds: the same for every variant of the question. */
 static int64_t tail_tokens(const fb_question *question,
                            const fb_answer_options *options)
 {
     const int64_t free_tokens = options->generate ? options->max_tokens : 0;
 
-    return question->n_prompt + larger(question->n_answer, free_tokens);
+    return question->n_prompt + fb_larger(question->n_answer, free_tokens);
 }
 
 static void charge(const struct group *group, int64_t n)
@@ -110,12 +101,12 @@ static fb_status force(const struct group *group, int64_t first, int64_t n)
 static fb_status force_all(const struct group *group)
 {
     const fb_question *q = group->question;
-    const int64_t most = larger(1, FORCED_ROWS / (q->n_prompt + q->n_answer));
+    const int64_t most = fb_larger(1, FORCED_ROWS / (q->n_prompt + q->n_answer));
     fb_status status = FB_OK;
 
     (void)fb_enter(group->reading->engine, FB_PHASE_answer, FB_SCOPE_model);
     for (int64_t first = 0; status == FB_OK && first < group->n; first += most)
-        status = force(group, first, smaller(most, group->n - first));
+        status = force(group, first, fb_smaller(most, group->n - first));
     return status;
 }
 
@@ -136,7 +127,8 @@ static int64_t agreed(const fb_answer *answer, const fb_question *question)
 static fb_status begin_answer(struct group *group, int v)
 {
     const fb_question *q = group->question;
-    const int64_t same = smaller(agreed(&group->out[v], q), group->options->max_tokens);
+    const int64_t same =
+        fb_smaller(agreed(&group->out[v], q), group->options->max_tokens);
     const int64_t room = group->options->max_tokens;
     fb_answer *answer = &group->out[v];
 

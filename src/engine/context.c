@@ -4,10 +4,7 @@
  */
 #include "engine/context.h"
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
+#include "base/number.h"
 
 /* fb_attend_rows of a context: the queries' own tokens are the newest of the cache. */
 static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
@@ -79,7 +76,7 @@ static fb_status run_layer(fb_context_pass *pass, int64_t layer)
     fb_scope_open(ops);
     open_signals(pass);
     for (pass->start = 0; pass->start < pass->n; pass->start += chunk)
-        run_block(pass, layer, smaller(chunk, pass->n - pass->start));
+        run_block(pass, layer, fb_smaller(chunk, pass->n - pass->start));
     status = fb_ops_status(ops);
     if (status == FB_OK && pass->after_layer != NULL)
         status = pass->after_layer(pass->self, layer, pass->sum, pass->rows);

@@ -7,6 +7,8 @@
  */
 #include "engine/measure.h"
 
+#include "base/number.h"
+
 #include <string.h>
 
 enum { MOST_ROWS = 32 }; /* of logits at a time; changes no bit */
@@ -17,11 +19,6 @@ struct block {
     int64_t variant, variants; /* members of the batch */
     fb_tensor full;            /* logits of the full cache [rows, vocabulary] */
 };
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 static fb_status measure_block(const fb_reading *reading, const fb_question *question,
                                fb_tensor places, const struct block *b, fb_answer *out)
@@ -71,7 +68,7 @@ static fb_status measure_places(const fb_reading *reading, const fb_question *qu
                            fb_model_head(engine->model));
     for (int64_t v = 0; status == FB_OK && v < n; v += most) {
         block.variant = v;
-        block.variants = smaller(most, n - v);
+        block.variants = fb_smaller(most, n - v);
         fb_scope_open(ops);
         status = measure_block(reading, question, places, &block, out);
         fb_scope_close(ops);
@@ -90,7 +87,7 @@ fb_status fb_measure(const fb_reading *reading, const fb_question *question,
     for (int64_t i = 0; status == FB_OK && i < question->n_answer; i += MOST_ROWS) {
         fb_scope_open(engine->ops);
         status = measure_places(reading, question, hidden, i,
-                                smaller(MOST_ROWS, question->n_answer - i), out);
+                                fb_smaller(MOST_ROWS, question->n_answer - i), out);
         fb_scope_close(engine->ops);
     }
     fb_ops_move(engine->ops, place);

@@ -3,16 +3,12 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/hash.h"
+#include "base/number.h"
 #include "base/random.h"
 #include "engine/context.h"
 #include "engine/reading.h"
 
 #include <string.h>
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* --- signals --- */
 
@@ -146,7 +142,7 @@ static void ask_for_signals(const fb_reading *reading, fb_context_pass *pass)
             choices->window > pass->window)
             pass->window = choices->window;
     }
-    pass->window = smaller(pass->window, reading->n);
+    pass->window = fb_smaller(pass->window, reading->n);
 }
 
 static void add_share(fb_count *to, const fb_count *from, double share)
@@ -173,7 +169,7 @@ static void charge_pass(fb_reading *reading, fb_scored_rule *rule, int64_t windo
         add_share(&own[FB_OP_attention_sum], &signal[FB_OP_attention_sum], 1);
     if (choices->reads & FB_READS_WINDOW_ATTENTION)
         add_share(&own[FB_OP_attention_rows], &signal[FB_OP_attention_rows],
-                  (double)smaller(choices->window, reading->n) / (double)window);
+                  (double)fb_smaller(choices->window, reading->n) / (double)window);
 }
 
 /* Of the keys and values of every layer, entry by entry. */

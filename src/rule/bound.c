@@ -4,6 +4,7 @@
  */
 #include "rule/bound.h"
 
+#include "base/number.h"
 #include "base/params.h"
 #include "base/text.h"
 
@@ -69,21 +70,16 @@ void fb_bound_rule_free(fb_bound_rule *bound)
     fb_free(bound);
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* What an outer rule inherits: needs add up, smoothing and grouping stay with the
  * inner. */
 static void join(fb_choices *into, const fb_choices *inner)
 {
     into->reads |= inner->reads;
-    into->window = larger(into->window, inner->window);
-    into->unscored_last = larger(into->unscored_last, inner->unscored_last);
-    into->sink = larger(into->sink, inner->sink);
-    into->recent = larger(into->recent, inner->recent);
-    into->min_tokens = larger(into->min_tokens, inner->min_tokens);
+    into->window = fb_larger(into->window, inner->window);
+    into->unscored_last = fb_larger(into->unscored_last, inner->unscored_last);
+    into->sink = fb_larger(into->sink, inner->sink);
+    into->recent = fb_larger(into->recent, inner->recent);
+    into->min_tokens = fb_larger(into->min_tokens, inner->min_tokens);
     if (inner->recent_quota > into->recent_quota)
         into->recent_quota = inner->recent_quota;
     into->keeps_all = into->keeps_all || inner->keeps_all;

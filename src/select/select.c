@@ -9,6 +9,7 @@
 #include "select/select.h"
 
 #include "base/check.h"
+#include "base/number.h"
 
 #include <string.h>
 
@@ -16,11 +17,6 @@
 struct protection {
     int64_t sink, recent;
 };
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 bool fb_select_falls_back(const fb_bound_rule *rule, int64_t n)
 {
@@ -41,10 +37,10 @@ static struct protection protect(const fb_selector *in, int64_t k, bool fallback
         p = (struct protection){in->protect.sink, in->protect.recent};
     if (in->protect.kind == FB_PROTECT_PUBLISHED)
         p = (struct protection){choices->sink, choices->recent};
-    p.recent = larger(p.recent, in->protect_last);
+    p.recent = fb_larger(p.recent, in->protect_last);
     if (!fallback) {
-        p.recent = larger(p.recent, choices->unscored_last);
-        p.recent = larger(p.recent, (int64_t)((double)k * choices->recent_quota));
+        p.recent = fb_larger(p.recent, choices->unscored_last);
+        p.recent = fb_larger(p.recent, (int64_t)((double)k * choices->recent_quota));
     }
     if (p.sink > in->n) p.sink = in->n;
     if (p.recent > in->n - p.sink) p.recent = in->n - p.sink;
@@ -122,7 +118,7 @@ static fb_status choose_layer(fb_selection *out, fb_ops *ops, const fb_selector 
 
     FB_TRY(fb_bound_rule_share(in->rule, ops, &share, k));
     for (int64_t g = 0; g < in->kv_heads; g++)
-        most = larger(most, k[g] - n_protected);
+        most = fb_larger(most, k[g] - n_protected);
     bytes = (size_t)(in->kv_heads * most) * sizeof *best;
     FB_TRY(fb_to_host(ops, fb_topk(ops, scores, most), best, bytes));
     return keep_best(out, in, p, layer, best, most, k, stays);
