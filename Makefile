@@ -54,7 +54,7 @@ TARGET_neon   := -DFB_TARGET=neon -DFB_LANES=4
 
 ISA_SOURCES := $(wildcard src/ops/isa_*.c)
 LIB_SOURCES := $(filter-out $(ISA_SOURCES),$(wildcard $(foreach part,base ops model cache rule select engine \
-               task stats store experiment report,src/$(part)/*.c) rules/*.c tasks/*.c))
+               task stats store spec experiment report,src/$(part)/*.c) rules/*.c tasks/*.c))
 CLI_SOURCES := $(wildcard src/cli/*.c)
 LIB_OBJECTS := $(LIB_SOURCES:%.c=$(BUILD)/obj/%.o) \
                $(foreach t,$(TARGETS),$(ISA_SOURCES:%.c=$(BUILD)/obj/%.$(t).o))

@@ -22,9 +22,10 @@ BELOW = {
     "task": "base",
     "stats": "base",
     "store": "base",
-    "experiment": "base ops model cache rule select engine task stats store",
+    "spec": "base model cache rule select task",
+    "experiment": "base ops model cache rule select engine task stats store spec",
     "report": "base stats store",
-    "cli": "base ops model cache rule select engine task stats store experiment report",
+    "cli": "base ops model cache rule select engine task stats store spec experiment report",
 }
 LISTS = {"rules/list.h": "src/rule/registry.c", "tasks/list.h": "src/task/registry.c"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)

@@ -9,7 +9,7 @@
 #ifndef FB_CLI_CLI_H
 #define FB_CLI_CLI_H
 
-#include "experiment/spec.h"
+#include "spec/spec.h"
 
 typedef struct fb_line fb_line;
 

@@ -17,7 +17,7 @@
 #ifndef FB_EXPERIMENT_PLAN_H
 #define FB_EXPERIMENT_PLAN_H
 
-#include "experiment/spec.h"
+#include "spec/spec.h"
 #include "model/model.h"
 
 typedef struct fb_plan_document {

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "experiment/option.h"
+#include "spec/option.h"
 #include "tests/support/test.h"
 
 enum { FLAG, COUNT, SHARE, SIZE, TIME, WORD, PROTECT, SEEDS, NAMES, LATER };

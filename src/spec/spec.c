@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/memory.h"
-#include "experiment/spec_inside.h"
+#include "spec/spec_inside.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static const fb_option settings[] = {
                      .group = (group_),                                                \
                      .help = (help_),                                                  \
                      .unhashed = (unhashed_)},
-#include "experiment/list.h"
+#include "spec/list.h"
 #undef FB_SETTING
     [FB_SET_COUNT] = FB_OPTION_END,
 };

@@ -9,7 +9,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/memory.h"
-#include "experiment/spec.h"
+#include "spec/spec.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,10 +2,10 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#ifndef FB_EXPERIMENT_SPEC_INSIDE_H
-#define FB_EXPERIMENT_SPEC_INSIDE_H
+#ifndef FB_SPEC_SPEC_INSIDE_H
+#define FB_SPEC_SPEC_INSIDE_H
 
-#include "experiment/spec.h"
+#include "spec/spec.h"
 
 /* Frees what fb_spec_check made. */
 void fb_spec_forget(fb_spec *spec);

@@ -12,13 +12,13 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#ifndef FB_EXPERIMENT_SPEC_H
-#define FB_EXPERIMENT_SPEC_H
+#ifndef FB_SPEC_SPEC_H
+#define FB_SPEC_SPEC_H
 
 #include "base/hash.h"
 #include "base/yaml.h"
 #include "cache/cache.h"
-#include "experiment/option.h"
+#include "spec/option.h"
 #include "model/model.h"
 #include "rule/rule.h"
 #include "select/select.h"
@@ -28,7 +28,7 @@ typedef enum fb_setting {
 #define FB_SETTING(id, key, name, letter, type, initial, low, high, words, later,      \
                    argument, group, unhashed, help)                                    \
     FB_SET_##id,
-#include "experiment/list.h"
+#include "spec/list.h"
 #undef FB_SETTING
     FB_SET_COUNT
 } fb_setting;

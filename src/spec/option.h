@@ -11,8 +11,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#ifndef FB_EXPERIMENT_OPTION_H
-#define FB_EXPERIMENT_OPTION_H
+#ifndef FB_SPEC_OPTION_H
+#define FB_SPEC_OPTION_H
 
 #include "base/text.h"
 #include "base/yaml.h"

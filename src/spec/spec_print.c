@@ -8,7 +8,7 @@
  */
 #include "base/json.h"
 #include "base/memory.h"
-#include "experiment/spec_inside.h"
+#include "spec/spec_inside.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/memory.h"
-#include "experiment/spec_inside.h"
+#include "spec/spec_inside.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,10 +2,10 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#ifndef FB_EXPERIMENT_OPTION_TYPE_H
-#define FB_EXPERIMENT_OPTION_TYPE_H
+#ifndef FB_SPEC_OPTION_TYPE_H
+#define FB_SPEC_OPTION_TYPE_H
 
-#include "experiment/option.h"
+#include "spec/option.h"
 
 /* Appends the canonical form of `text` to `out`, or says what would be right. */
 FB_MUST_USE fb_status fb_option_check(const fb_option *row, const char *text,

@@ -2,10 +2,10 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "experiment/option.h"
+#include "spec/option.h"
 #include "base/check.h"
 #include "base/memory.h"
-#include "experiment/option_type.h"
+#include "spec/option_type.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "experiment/option_type.h"
+#include "spec/option_type.h"
 #include "base/memory.h"
 
 #include <ctype.h>

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/memory.h"
-#include "experiment/spec_inside.h"
+#include "spec/spec_inside.h"
 
 #include <stdio.h>
 #include <stdlib.h>
