@@ -1,8 +1,12 @@
 /* threads.c - a pool that hands one loop at a time to all its threads.
  *
- * The caller writes the job and raises `round`; every worker sees the new round, does
- * its range, and takes itself off `pending`; the caller does its own range and waits
- * for `pending` to be 0. Nobody touches the job of the next round before that.
+ * The caller writes the job and raises `round`; every worker sees the new round, takes
+ * ranges until none is left, and takes itself off `pending`; the caller does the same
+ * and waits for `pending` to be 0. Nobody touches the job of the next round before
+ * that.
+ *
+ * A range is a part of what is left, so ranges get smaller towards the end: a thread
+ * whose CPU is lent to another program for a while holds up the others by little.
  *
  * Both sides wait in the same way: look a few thousand times, then sleep on a condition
  * variable. Who is about to sleep says so first (`sleepers`, `caller_sleeps`), then
@@ -45,8 +49,9 @@ struct fb_threads {
     fb_loop *body; /* the job of this round */
     void *context;
     int64_t n_items;
+    alignas(64) _Atomic int64_t next; /* the first item that nobody has taken */
 
-    pthread_mutex_t lock;
+    alignas(64) pthread_mutex_t lock;
     pthread_cond_t new_round, all_done;
     alignas(64) atomic_uint round;
     atomic_int sleepers;
@@ -115,19 +120,26 @@ static void finish_part(fb_threads *pool)
 
 /* --- working --- */
 
-/* Where the range of thread t begins: the first n % threads ranges are one longer. */
-static int64_t range_begin(const fb_threads *pool, int64_t t)
+/* The next range, or false: a half of a fair share of what is left. */
+static bool take_range(fb_threads *pool, int64_t *begin, int64_t *end)
 {
-    const int64_t whole = pool->n_items / pool->n, rest = pool->n_items % pool->n;
+    *begin = atomic_load_explicit(&pool->next, memory_order_relaxed);
+    do {
+        const int64_t share = (pool->n_items - *begin) / (2 * pool->n);
 
-    return t * whole + (t < rest ? t : rest);
+        if (*begin >= pool->n_items) return false;
+        *end = *begin + (share > 1 ? share : 1);
+    } while (!atomic_compare_exchange_weak_explicit(
+        &pool->next, begin, *end, memory_order_relaxed, memory_order_relaxed));
+    return true;
 }
 
-static void run_part(fb_threads *pool, int t)
+static void run_ranges(fb_threads *pool, int t)
 {
-    const int64_t begin = range_begin(pool, t), end = range_begin(pool, t + 1);
+    int64_t begin, end;
 
-    if (begin < end) pool->body(pool->context, begin, end, t);
+    while (take_range(pool, &begin, &end))
+        pool->body(pool->context, begin, end, t);
 }
 
 static void *work(void *argument)
@@ -138,7 +150,7 @@ static void *work(void *argument)
     for (unsigned round = 0;; round++) {
         wait_for_round(pool, round);
         if (pool->quits) return NULL;
-        run_part(pool, worker->index);
+        run_ranges(pool, worker->index);
         finish_part(pool);
     }
 }
@@ -154,8 +166,9 @@ void fb_parallel(fb_threads *threads, int64_t n, fb_loop *body, void *context)
     threads->body = body;
     threads->context = context;
     threads->n_items = n;
+    atomic_store_explicit(&threads->next, 0, memory_order_relaxed);
     start_round(threads);
-    run_part(threads, 0);
+    run_ranges(threads, 0);
     wait_for_all(threads);
 }
 

@@ -1,7 +1,9 @@
 /* threads.h - a small pool of threads that share loops.
  *
- * A loop over n items is cut into one contiguous range per thread, always the same way,
- * so nothing depends on who is faster. A waiting thread spins briefly, then sleeps.
+ * A loop over n items is cut into contiguous ranges, and a thread that has nothing to
+ * do takes the next one. Which thread gets which range depends on who is faster, so a
+ * body must give the same result whatever the ranges are. A waiting thread spins
+ * briefly, then sleeps.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -23,8 +25,9 @@ int fb_threads_available(void); /* what affinity and cgroup allow, at least 1 */
 
 typedef void fb_loop(void *context, int64_t begin, int64_t end, int thread);
 
-/* Runs `body` over [0, n) in ranges; returns when all are done. Called from one thread
- * at a time, not from inside a body. Small n runs on the caller alone. */
+/* Runs `body` over [0, n) in ranges, several for each thread; returns when all are
+ * done. Ranges are begun in ascending order. Called from one thread at a time, not
+ * from inside a body. */
 void fb_parallel(fb_threads *threads, int64_t n, fb_loop *body, void *context);
 
 #endif

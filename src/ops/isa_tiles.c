@@ -22,15 +22,10 @@ enum {
 };
 _Static_assert(PANEL % WIDTH == 0, "a panel is a number of tiles");
 
-/* Where a tile begins. */
-typedef struct corner {
-    const float *x, *panel;
-    float *out, *sums;
-} corner;
-
-/* `height` and `with_sums` are constants where this is expanded, so all sums become
- * registers. */
-FB_INLINE void tile(int height, bool with_sums, const fb_product *p, corner at)
+/* `x`, `panel`, `out`: where the tile begins. `height` and `with_sums` are constants
+ * where this is expanded, so all sums become registers. */
+FB_INLINE void tile(int height, bool with_sums, const fb_product *p, const float *x,
+                    const float *panel, float *out, float *row_sums_out)
 {
     vec sums[TALLEST][VECTORS];
     float row_sums[TALLEST];
@@ -45,10 +40,10 @@ FB_INLINE void tile(int height, bool with_sums, const fb_product *p, corner at)
     if (p->goes_on) {
         FB_UNROLL
         for (int r = 0; r < height; r++) {
-            if (with_sums) row_sums[r] = at.sums[r];
+            if (with_sums) row_sums[r] = row_sums_out[r];
             FB_UNROLL
             for (int v = 0; v < VECTORS; v++)
-                sums[r][v] = load(at.out + r * p->out_stride + v * LANES);
+                sums[r][v] = load(out + r * p->out_stride + v * LANES);
         }
     }
     /* Low tiles have little to do in one step. */
@@ -58,10 +53,10 @@ FB_INLINE void tile(int height, bool with_sums, const fb_product *p, corner at)
 
         FB_UNROLL
         for (int v = 0; v < VECTORS; v++)
-            w[v] = load(at.panel + k * PANEL + v * LANES);
+            w[v] = load(panel + k * PANEL + v * LANES);
         FB_UNROLL
         for (int r = 0; r < height; r++) {
-            const float factor = at.x[r * p->x_stride + k];
+            const float factor = x[r * p->x_stride + k];
 
             if (with_sums) row_sums[r] += factor;
             FB_UNROLL
@@ -71,26 +66,29 @@ FB_INLINE void tile(int height, bool with_sums, const fb_product *p, corner at)
     }
     FB_UNROLL
     for (int r = 0; r < height; r++) {
-        if (with_sums) at.sums[r] = row_sums[r];
+        if (with_sums) row_sums_out[r] = row_sums[r];
         FB_UNROLL
         for (int v = 0; v < VECTORS; v++)
-            store(at.out + r * p->out_stride + v * LANES,
+            store(out + r * p->out_stride + v * LANES,
                   (sums[r][v] + all(0)) * all(p->scale));
     }
 }
 
-typedef void tile_of_height(const fb_product *p, corner at);
+typedef void tile_of_height(const fb_product *p, const float *x, const float *panel,
+                            float *out, float *sums);
 
 #define FB_TILE(height)                                                                \
-    static void tile_##height(const fb_product *p, corner at)                          \
+    static void tile_##height(const fb_product *p, const float *x, const float *panel, \
+                              float *out, float *sums)                                 \
     {                                                                                  \
-        tile(height, false, p, at);                                                    \
+        tile(height, false, p, x, panel, out, sums);                                   \
     }
 
 #define FB_TILE_WITH_SUMS(height)                                                      \
-    static void summing_tile_##height(const fb_product *p, corner at)                  \
+    static void summing_tile_##height(const fb_product *p, const float *x,             \
+                                      const float *panel, float *out, float *sums)     \
     {                                                                                  \
-        tile(height, true, p, at);                                                     \
+        tile(height, true, p, x, panel, out, sums);                                    \
     }
 
 #define FB_LOW_HEIGHTS(X) X(1) X(2) X(3) X(4)
@@ -113,65 +111,77 @@ static tile_of_height *const summing_tiles[TALLEST_WITH_SUMS + 1] = {
     FB_SUM_HEIGHTS(FB_SUM_TILE_ROW)};
 
 /* A tile of which `out` has only the first `columns`. */
-static void narrow_tile(tile_of_height *run, int height, const fb_product *p, corner at,
+static void narrow_tile(tile_of_height *run, int height, const fb_product *p,
+                        const float *x, const float *panel, float *out, float *sums,
                         int64_t columns)
 {
     float whole[TALLEST][PANEL];
     fb_product narrow = *p;
-    float *out = at.out;
 
     for (int r = 0; r < height; r++)
         memcpy(whole[r], out + r * p->out_stride, (size_t)columns * sizeof *out);
     narrow.out_stride = PANEL;
-    at.out = whole[0];
-    run(&narrow, at);
+    run(&narrow, x, panel, whole[0], sums);
     for (int r = 0; r < height; r++)
         memcpy(out + r * p->out_stride, whole[r], (size_t)columns * sizeof *out);
 }
 
 /* A panel's tiles side by side for some rows. The first makes the sums. */
-static void tiles_in_panel(int height, const fb_product *p, corner at, int64_t columns)
+static void tiles_in_panel(int height, const fb_product *p, const float *x,
+                           const float *panel, float *out, float *sums, int64_t columns)
 {
     for (int64_t c = 0; c < PANEL && c < columns; c += WIDTH) {
         tile_of_height *const run =
-            at.sums != NULL ? summing_tiles[height] : tiles[height];
+            sums != NULL ? summing_tiles[height] : tiles[height];
 
         if (columns - c >= WIDTH)
-            run(p, at);
+            run(p, x, panel + c, out + c, sums);
         else
-            narrow_tile(run, height, p, at, columns - c);
-        at.panel += WIDTH;
-        at.out += WIDTH;
-        at.sums = NULL;
+            narrow_tile(run, height, p, x, panel + c, out + c, sums, columns - c);
+        sums = NULL;
     }
 }
 
-/* Rows [first, end) times the panel that begins at column c. */
-static void panel_times_rows(const fb_product *p, int64_t first, int64_t end, int64_t c)
+/* How a number of rows is cut: `high` tiles of height + 1, then others of `height`. */
+typedef struct cut {
+    int n, high, height;
+} cut;
+
+static cut cut_rows(int64_t rows, int tallest)
 {
-    float *const sums = c == 0 ? p->sums : NULL;
-    const int64_t tallest = sums != NULL ? TALLEST_WITH_SUMS : TALLEST;
-    int64_t n_tiles = (end - first + tallest - 1) / tallest;
+    const int n = (int)((rows + tallest - 1) / tallest);
 
-    for (int64_t r = first; r < end; n_tiles--) {
-        const int height = (int)((end - r + n_tiles - 1) / n_tiles);
+    return (cut){n, (int)rows % n, (int)rows / n};
+}
 
-        tiles_in_panel(height, p,
-                       (corner){p->x + r * p->x_stride, p->panels + c * p->panel_stride,
-                                p->out + r * p->out_stride + c,
-                                sums != NULL ? sums + r : NULL},
-                       p->columns - c);
-        r += height;
+/* Some rows times the panel that begins at column c. */
+static void panel_times_rows(const fb_product *p, int64_t first, cut rows, int64_t c)
+{
+    const float *x = p->x + first * p->x_stride;
+    const float *panel = p->panels + c * p->panel_stride;
+    float *out = p->out + first * p->out_stride + c;
+    float *sums = c == 0 && p->sums != NULL ? p->sums + first : NULL;
+
+    for (int i = 0; i < rows.n; i++) {
+        const int height = rows.height + (i < rows.high);
+
+        tiles_in_panel(height, p, x, panel, out, sums, p->columns - c);
+        x += height * p->x_stride;
+        out += height * p->out_stride;
+        if (sums != NULL) sums += height;
     }
 }
 
 static void product(const fb_product *p)
 {
     for (int64_t r = 0; r < p->rows; r += ROWS_IN_CACHE) {
-        const int64_t end = r + ROWS_IN_CACHE < p->rows ? r + ROWS_IN_CACHE : p->rows;
+        const int64_t rows = p->rows - r < ROWS_IN_CACHE ? p->rows - r : ROWS_IN_CACHE;
+        const cut plain = cut_rows(rows, TALLEST);
+        const cut first = p->sums != NULL ? cut_rows(rows, TALLEST_WITH_SUMS) : plain;
 
-        for (int64_t c = 0; c < p->columns; c += PANEL)
-            panel_times_rows(p, r, end, c);
+        panel_times_rows(p, r, first, 0);
+        for (int64_t c = PANEL; c < p->columns; c += PANEL)
+            panel_times_rows(p, r, plain, c);
     }
 }
 

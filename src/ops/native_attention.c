@@ -13,13 +13,15 @@
  * seam. Nothing depends on how tokens are cut into blocks: each element is a chain of
  * its own, and a 0 in P changes no sum.
  *
- * Blocks are shared between threads by what they cost. Where a sum over queries is
- * wanted one thread takes all tokens of a head, in order: that sum is a chain too.
+ * A sum over queries is a chain too: blocks are then begun in the order of their
+ * tokens, and each waits for its turn to add its rows.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "ops/native.h"
 
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 
 enum {
@@ -35,15 +37,15 @@ struct job {
     int64_t t, group;
     int64_t heads_at_once; /* query heads of a block: the group, or 1 */
     int64_t tokens;        /* of a block */
-    int64_t blocks;        /* of tokens, for a sequence */
     int64_t stride, o_stride;
-    int64_t n_items; /* (sequence, heads at once, block or all blocks) */
-    bool in_order;   /* an item is all blocks */
+    int64_t n_items;       /* (block, sequence, heads at once) */
+    _Atomic int64_t next;  /* item */
+    _Atomic int64_t added; /* items whose rows are in the sum over queries */
 };
 
 /* A block of queries in a thread's memory. */
 struct block {
-    const struct job *job;
+    struct job *job;
     const fb_segment *segment;
     fb_slot context, tail;
     bool has_tail;
@@ -250,16 +252,19 @@ static void outputs(const struct block *b)
 
 /* --- signals */
 
-/* One head, tokens ascending: heads_at_once is 1. */
-static void add_to_sum(const struct block *b)
+/* Items are in the order of their tokens, and one item is one head. */
+static void add_to_sum(struct block *b, int64_t item)
 {
     const fb_array *sum = &b->job->call->in[1];
 
     for (int64_t r = 0; r < b->rows; r++)
         b->inverse[r] = 1.0f / b->l[r];
+    while (atomic_load_explicit(&b->job->added, memory_order_acquire) != item)
+        (void)sched_yield();
     b->job->native->isa->rows->add_rows(fb_floats(sum) + b->h * sum->shape[1], b->p,
                                         b->job->stride, b->rows,
                                         context_seen(b, last_token(b)), b->inverse);
+    atomic_store_explicit(&b->job->added, item + 1, memory_order_release);
 }
 
 static void put_rows(const struct block *b)
@@ -284,56 +289,34 @@ static void put_rows(const struct block *b)
 
 /* --- blocks and threads */
 
-static void run_block(struct block *b, int64_t first_token)
-{
-    b->i = first_token;
-    b->n_tokens = min(b->job->tokens, b->job->t - first_token);
-    b->rows = b->n_tokens * b->job->heads_at_once;
-    gather_queries(b);
-    score(b);
-    exponentials(b);
-    outputs(b);
-    if (b->job->call->in[1].storage != NULL) add_to_sum(b);
-    if (b->job->call->in[2].storage != NULL) put_rows(b);
-}
-
-/* Sequence and first head of an item; its segment and slots. */
 static void find_item(struct block *b, int64_t item)
 {
     const struct job *job = b->job;
     const int64_t units = job->call->heads / job->heads_at_once;
-    const int64_t unit = item / (job->in_order ? 1 : job->blocks);
+    const int64_t all_units = units * job->call->attend->n_sequences;
 
-    b->v = unit / units;
-    b->h = unit % units * job->heads_at_once;
+    b->i = item / all_units * job->tokens;
+    b->v = item % all_units / units;
+    b->h = item % units * job->heads_at_once;
+    b->n_tokens = min(job->tokens, job->t - b->i);
+    b->rows = b->n_tokens * job->heads_at_once;
     b->segment =
         &job->call->attend->segments[b->v * job->call->kv_heads + b->h / job->group];
     b->has_tail = b->segment->tail.kv != NULL;
+    if (b->segment->context.kv != NULL)
+        b->context = fb_slot_of(b->segment->context.kv, b->segment->context.slot);
+    if (b->has_tail) b->tail = fb_slot_of(b->segment->tail.kv, b->segment->tail.slot);
 }
 
 static void run_item(struct block *b, int64_t item)
 {
-    const struct job *job = b->job;
-
     find_item(b, item);
-    if (b->segment->context.kv != NULL)
-        b->context = fb_slot_of(b->segment->context.kv, b->segment->context.slot);
-    if (b->has_tail) b->tail = fb_slot_of(b->segment->tail.kv, b->segment->tail.slot);
-    if (!job->in_order) {
-        run_block(b, item % job->blocks * job->tokens);
-        return;
-    }
-    for (int64_t i = 0; i < job->t; i += job->tokens)
-        run_block(b, i);
-}
-
-static double cost_of(const struct job *job, int64_t item)
-{
-    struct block b = {.job = job};
-
-    find_item(&b, item);
-    return job->in_order ? (double)seen(&b, job->t / 2) * (double)job->blocks
-                         : (double)seen(&b, item % job->blocks * job->tokens);
+    gather_queries(b);
+    score(b);
+    exponentials(b);
+    outputs(b);
+    if (b->job->call->in[2].storage != NULL) put_rows(b);
+    if (b->job->call->in[1].storage != NULL) add_to_sum(b, item);
 }
 
 /* A thread's memory, cut into the arrays of a block; the floats they take together. */
@@ -357,25 +340,17 @@ static size_t lay_out(const struct job *job, float *memory, struct block *b)
     return n;
 }
 
-/* Shares [begin, end) of as many as there are threads. An item belongs to the share in
- * which the middle of its cost lies. */
-static void run_shares(void *context, int64_t begin, int64_t end, int thread)
+/* fb_loop over threads: each takes items, in order, until there are none. */
+static void run_items(void *context, int64_t begin, int64_t end, int thread)
 {
-    const struct job *job = context;
+    struct job *job = context;
     struct block b = {.job = job};
-    double total = 0, before = 0;
+    int64_t item;
 
+    (void)begin, (void)end;
     (void)lay_out(job, job->native->scratch[thread].bytes, &b);
-    for (int64_t item = 0; item < job->n_items; item++)
-        total += cost_of(job, item);
-    for (int64_t item = 0; item < job->n_items; item++) {
-        const double cost = cost_of(job, item);
-        const int64_t share =
-            (int64_t)((before + cost / 2) / total * job->native->n_threads);
-
-        if (share >= begin && share < end) run_item(&b, item);
-        before += cost;
-    }
+    while ((item = atomic_fetch_add(&job->next, 1)) < job->n_items)
+        run_item(&b, item);
 }
 
 /* Distance of rows of at least n: room for a panel more, and an odd number of cache
@@ -399,16 +374,14 @@ static void plan(struct job *job)
     }
     job->stride = row_distance(longest);
     job->o_stride = fb_round_up(attend->head_dim, FB_PANEL);
-    job->in_order = job->call->in[1].storage != NULL;
-    job->heads_at_once = job->in_order ? 1 : job->group;
+    job->heads_at_once = job->call->in[1].storage != NULL ? 1 : job->group;
     rows = P_BYTES / (job->stride * (int64_t)sizeof(float)) / ROW_STEP * ROW_STEP;
     rows = rows < ROW_STEP ? ROW_STEP : min(rows, MOST_ROWS);
     job->tokens = rows / job->heads_at_once;
     if (job->tokens < 1) job->tokens = 1;
     job->tokens = min(job->tokens, job->t);
-    job->blocks = (job->t + job->tokens - 1) / job->tokens;
-    job->n_items = attend->n_sequences * (attend->heads / job->heads_at_once) *
-                   (job->in_order ? 1 : job->blocks);
+    job->n_items = (job->t + job->tokens - 1) / job->tokens * attend->n_sequences *
+                   (attend->heads / job->heads_at_once);
 }
 
 fb_status fb_native_attention(void *self, const fb_call *call)
@@ -424,6 +397,6 @@ fb_status fb_native_attention(void *self, const fb_call *call)
     fb_native_loop(native, native->n_threads,
                    (double)call->in[0].shape[0] * (double)(call->heads * job.stride) *
                        (double)call->head_dim / 16,
-                   run_shares, &job);
+                   run_items, &job);
     return FB_OK;
 }
