@@ -17,8 +17,8 @@
 #ifndef FB_EXPERIMENT_PLAN_H
 #define FB_EXPERIMENT_PLAN_H
 
-#include "spec/spec.h"
 #include "model/model.h"
+#include "spec/spec.h"
 
 typedef struct fb_plan_document {
     fb_ids context;
