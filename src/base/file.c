@@ -18,14 +18,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Opens for reading; the caller closes. A folder is not a file. */
+/* Only a regular file has an end, and the same bytes when it is read again. */
+static fb_status check_kind(const struct stat *info)
+{
+    if (S_ISREG(info->st_mode)) return FB_OK;
+    return fb_fail(FB_FORMAT, S_ISDIR(info->st_mode) ? "a folder, not a file"
+                                                     : "not a regular file");
+}
+
+/* Opens for reading; the caller closes. Its kind is asked for first: opening a pipe
+ * waits for the one who writes, and a socket cannot be opened. */
 static fb_status open_file(int *out, struct stat *info, const char *path)
 {
+    *out = -1;
+    if (stat(path, info) != 0)
+        return fb_fail(FB_NOT_FOUND, "cannot open: %s", strerror(errno));
+    FB_TRY(check_kind(info));
     *out = open(path, O_RDONLY | O_CLOEXEC);
     if (*out < 0) return fb_fail(FB_NOT_FOUND, "cannot open: %s", strerror(errno));
     if (fstat(*out, info) != 0)
         return fb_fail(FB_IO, "cannot read: %s", strerror(errno));
-    if (S_ISDIR(info->st_mode)) return fb_fail(FB_FORMAT, "a folder, not a file");
     return FB_OK;
 }
 
@@ -43,10 +55,6 @@ fb_status fb_map_open(fb_map *out, const char *path)
 
     *out = (fb_map){0};
     if (status != FB_OK) goto done;
-    if (!S_ISREG(info.st_mode)) {
-        status = fb_fail(FB_FORMAT, "not a regular file");
-        goto done;
-    }
     if (info.st_size == 0) {
         status = fb_fail(FB_FORMAT, "the file is empty");
         goto done;
@@ -97,7 +105,8 @@ static fb_status too_large(size_t most)
     return fb_fail(FB_FORMAT, "the file is larger than %zu bytes", most);
 }
 
-/* A pipe has no size, so the block grows until the end is seen. */
+/* The size may be that of a moment ago, and is 0 in /proc: the block grows until the end
+ * is seen. */
 static fb_status read_growing(int file, size_t first, size_t most, char **out,
                               size_t *n_out)
 {
@@ -145,6 +154,22 @@ fb_status fb_file_read(char **out, size_t *n_out, const char *path, size_t most)
     *out = bytes;
     *n_out = n;
     return FB_OK;
+}
+
+fb_status fb_file_open(FILE **out, const char *path)
+{
+    struct stat info;
+    int file;
+    fb_status status = open_file(&file, &info, path);
+
+    *out = NULL;
+    if (status == FB_OK) {
+        *out = fdopen(file, "rb");
+        if (*out == NULL)
+            status = fb_fail(FB_NO_MEMORY, "cannot open: %s", strerror(errno));
+    }
+    if (*out == NULL) close_file(file);
+    return status;
 }
 
 /* --- writing --- */

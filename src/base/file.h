@@ -1,5 +1,6 @@
 /* file.h - files read whole, mapped, or written so that a crash leaves the old one.
  *
+ * What is read is a regular file: a folder, a pipe, a socket or a device is FB_FORMAT.
  * Sentences do not name the path: the caller does, with fb_context.
  *
  * SPDX-License-Identifier: MIT
@@ -10,17 +11,20 @@
 #include <flexbudget/error.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 typedef struct fb_map {
     const uint8_t *bytes;
     size_t n;
 } fb_map;
 
-/* Maps a file read-only. FB_NOT_FOUND, FB_FORMAT (empty, a folder), FB_IO. */
+/* Maps a file read-only. FB_NOT_FOUND, FB_FORMAT (empty, not regular), FB_IO. */
 FB_MUST_USE fb_status fb_map_open(fb_map *out, const char *path);
 void fb_map_close(fb_map *map);
 
-/* A whole file (or pipe) of at most `most` bytes, with a zero byte behind it; free with
+/* Opens a file to be read in pieces; fclose it. */
+FB_MUST_USE fb_status fb_file_open(FILE **out, const char *path);
+/* A whole file of at most `most` bytes, with a zero byte behind it; free with
  * fb_free. FB_FORMAT if it is larger. */
 FB_MUST_USE fb_status fb_file_read(char **out, size_t *n_out, const char *path,
                                    size_t most);

@@ -8,6 +8,8 @@
  */
 #include "base/hash.h"
 
+#include "base/file.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -143,7 +145,6 @@ void fb_hash_bytes(const void *bytes, size_t n, char out[FB_HASH_HEX])
     fb_hash_hex(&hash, out);
 }
 
-/* Read, not mapped: a file may shrink under a mapping, and that would be a signal. */
 static uint64_t mix(uint64_t h, const unsigned char *word)
 {
     uint64_t w;
@@ -175,14 +176,15 @@ uint64_t fb_checksum(const void *bytes, size_t n)
     return h[0];
 }
 
+/* Read, not mapped: a file may shrink under a mapping, and that would be a signal. */
 fb_status fb_hash_file(const char *path, char out[FB_HASH_HEX])
 {
     fb_status status = FB_OK;
     uint8_t buffer[1 << 15];
     fb_hash hash;
-    FILE *file = fopen(path, "rbe");
+    FILE *file;
 
-    if (file == NULL) return fb_fail(FB_NOT_FOUND, "cannot open: %s", strerror(errno));
+    FB_TRY(fb_file_open(&file, path));
     fb_hash_init(&hash);
     for (size_t n; (n = fread(buffer, 1, sizeof buffer, file)) > 0;)
         fb_hash_add(&hash, buffer, n);

@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/memory.h"
@@ -111,10 +112,8 @@ fb_status fb_records_open(fb_records **out, const char *path)
     r->block = fb_alloc(FB_ACCOUNT_other, BLOCK_BYTES);
     if (r->path == NULL || r->block == NULL)
         status = fb_fail(FB_NO_MEMORY, "no memory to read '%.300s'", path);
-    if (status == FB_OK) r->file = fopen(path, "rbe");
-    if (status == FB_OK && r->file == NULL)
-        status =
-            fb_fail(FB_NOT_FOUND, "cannot open '%.300s': %s", path, strerror(errno));
+    if (status == FB_OK)
+        status = fb_context(fb_file_open(&r->file, path), "'%.300s'", path);
     if (status != FB_OK) {
         fb_records_close(r);
         return status;

@@ -225,7 +225,8 @@ static void a_file_without_a_good_record_is_refused(void **state)
     assert_int_equal(read_text("\n \n", ""), FB_FORMAT);
     assert_int_equal(env_make(&env, "jsonl:data=/nowhere/x.jsonl"), FB_NOT_FOUND);
     assert_non_null(strstr(fb_error_message(), "'/nowhere/x.jsonl'"));
-    assert_int_equal(env_make(&env, "jsonl:data=/tmp"), FB_IO); /* a folder */
+    assert_int_equal(env_make(&env, "jsonl:data=/tmp"), FB_FORMAT);
+    assert_non_null(strstr(fb_error_message(), "'/tmp': a folder"));
 }
 
 static void an_empty_context_is_a_matter_of_the_model(void **state)
