@@ -75,8 +75,8 @@ typedef struct fb_task_env {
     /* Bytes of the longest beginning of `text` that is at most `tokens` tokens. It may
      * end inside a word or a character. */
     fb_status (*cut)(void *self, const char *text, int64_t tokens, size_t *bytes_out);
-    /* A text of the library by its name, else a file by its path; lent until `make`
-     * returns. */
+    /* The data, or a text of the library by its name; lent until `make` returns. There
+     * is no other: an experiment is told from another one by the hash of the data. */
     fb_status (*text)(void *self, const char *name, const char **out);
     /* Hands a finished document on; everything is copied. FB_STOPPED: enough, return
      * it. FB_FORMAT: this document breaks a promise; data of a user goes to `reject`.

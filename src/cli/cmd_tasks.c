@@ -154,7 +154,10 @@ static void one_text(const fb_task *task, fb_text *out)
                        metric->lower_is_better ? "lower" : "higher");
     fb_text_printf(out, "\nversion    %d\n", task->version);
     if (task->data != FB_DATA_NONE)
-        fb_text_printf(out, "data       %s:data=FILE%s\n", task->name,
+        fb_text_printf(out,
+                       "data       %s:data=FILE%s\n"
+                       "           sha256=HASH behind it: refused if it has changed\n",
+                       task->name,
                        task->data == FB_DATA_OPTIONAL ? " (may be left out)" : "");
     add_params(task, out);
 }

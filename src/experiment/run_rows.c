@@ -139,16 +139,14 @@ static fb_status put_task(fb_runner *run, int index)
     const fb_spec *spec = run->plan->spec;
     const fb_bound_task *task = spec->tasks[index];
     const fb_metric *metric = fb_bound_task_metric(task);
-    const char *data = fb_bound_task_data(task);
+    const char *sha256 = fb_bound_task_data_sha256(task);
     const double margin = fb_values_real(&spec->values, FB_SET_margin);
-    char sha256[FB_HASH_HEX] = "";
     fb_text params = {0};
     fb_status status = FB_OK;
 
     fb_text_init(&params, 0);
     fb_bound_task_print_json(task, &params);
     status = fb_text_status(&params);
-    if (status == FB_OK && data != NULL) status = fb_hash_file(data, sha256);
     if (status == FB_OK) {
         const fb_store_task row = {
             .name = fb_bound_task_get(task)->name,
@@ -156,7 +154,7 @@ static fb_status put_task(fb_runner *run, int index)
             .params = fb_text_string(&params),
             .metric = metric->name,
             .unit = metric->unit,
-            .data_sha256 = data != NULL ? sha256 : NULL,
+            .data_sha256 = sha256[0] != '\0' ? sha256 : NULL,
             .lower_is_better = metric->lower_is_better,
             .margin = margin >= 0 ? margin : metric->margin,
         };

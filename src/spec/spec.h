@@ -7,8 +7,8 @@
  * The *effective text* writes every setting out, rules and tasks in canonical form. Its
  * SHA-256 is the identity of the experiment: two runs with the same hash are one
  * experiment, and the text is itself a file that gives the same hash. Settings that
- * change no result (threads, instruction set, memory) are not in it, nor is the folder
- * of the model file: the file's hash is.
+ * change no result (threads, instruction set, memory) are not in it, nor are the
+ * folders of the model and of the data of tasks: their hashes are.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,10 +18,10 @@
 #include "base/hash.h"
 #include "base/yaml.h"
 #include "cache/cache.h"
-#include "spec/option.h"
 #include "model/model.h"
 #include "rule/rule.h"
 #include "select/select.h"
+#include "spec/option.h"
 #include "task/task.h"
 
 typedef enum fb_setting {
@@ -72,8 +72,9 @@ FB_MUST_USE fb_status fb_spec_assign(fb_spec *spec, fb_setting setting,
 /* "key=value" by dotted YAML path: --set. */
 FB_MUST_USE fb_status fb_spec_set(fb_spec *spec, const char *assignment);
 
-/* Types everything and checks what can be checked without the model. Each problem is
- * one call of `report` (NULL: none); the status is that of the first. */
+/* Types everything, hashes the data of tasks, and checks what can be checked without the
+ * model. Each problem is one call of `report` (NULL: none); the status is that of the
+ * first. */
 typedef void fb_report(void *self, const char *problem);
 FB_MUST_USE fb_status fb_spec_check(fb_spec *spec, fb_report *report, void *self);
 
@@ -83,8 +84,9 @@ FB_MUST_USE fb_status fb_spec_bind_model(fb_spec *spec, const fb_model_facts *fa
 
 /* The rule with this label, or -1. */
 int fb_spec_find_rule(const fb_spec *spec, const char *label);
-/* "needle:length=512,...": every parameter, and the data if there is some. */
-void fb_spec_print_task(const fb_spec *spec, int task, fb_text *out);
+/* "needle:length=512,...": every parameter, and data and sha256 if there is some data.
+ * `for_people`: with its folder. */
+void fb_spec_print_task(const fb_spec *spec, int task, bool for_people, fb_text *out);
 /* FB_BUDGET if `k` entries per head are no more than the protected ones. `prefix` is
  * put before the number: "64KiB or ". */
 FB_MUST_USE fb_status fb_spec_check_arithmetic(const fb_spec *spec, int64_t k,

@@ -35,6 +35,20 @@ static const char *base_name(const char *path)
     return slash == NULL ? path : slash + 1;
 }
 
+void fb_spec_print_task(const fb_spec *spec, int task, bool for_people, fb_text *out)
+{
+    const fb_bound_task *bound = spec->tasks[task];
+    const char *data = fb_bound_task_data(bound);
+    const size_t before = out->n;
+
+    fb_bound_task_print(bound, out);
+    if (data == NULL || out->failed) return;
+    fb_text_printf(out, "%cdata=%s,sha256=%s",
+                   strchr(out->bytes + before, ':') == NULL ? ':' : ',',
+                   for_people ? data : base_name(data),
+                   fb_bound_task_data_sha256(bound));
+}
+
 /* The i-th item of a setting in canonical form. */
 static void add_item(const fb_spec *spec, int row, int i, bool for_people, fb_text *out)
 {
@@ -47,7 +61,7 @@ static void add_item(const fb_spec *spec, int row, int i, bool for_people, fb_te
                        fb_bound_rule_text(spec->rules[i].rule));
         break;
     case FB_SET_tasks:
-        fb_spec_print_task(spec, i, out);
+        fb_spec_print_task(spec, i, for_people, out);
         break;
     case FB_SET_budgets:
         fb_budget_print(&spec->budgets[i], text, sizeof text);
@@ -212,12 +226,35 @@ static void join(const fb_spec *spec, int row, fb_text *out)
         fb_text_printf(out, "%s%s", i > 0 ? "," : "", value->items[i].text);
 }
 
-static void add_short(fb_text *out, const char *text)
+/* Where two texts begin to differ: behind a comma, with the name of the data before its
+ * hash. */
+static size_t difference(const char *a, const char *b)
 {
+    size_t start = 0;
+
+    for (size_t i = 0; a[i] != '\0' && a[i] == b[i]; i++)
+        if (a[i] == ',' && strncmp(a + i, ",sha256=", 8) != 0) start = i + 1;
+    return start;
+}
+
+/* A long text from `start` on. */
+static void add_short(fb_text *out, const char *text, size_t start)
+{
+    if (strlen(text) > SHOWN && start > 0) fb_text_puts(out, "...");
+    if (strlen(text) > SHOWN) text += start;
     if (strlen(text) <= SHOWN)
         fb_text_puts(out, text[0] == '\0' ? "nothing" : text);
     else
         fb_text_printf(out, "%.*s...", SHOWN - 3, text);
+}
+
+static void add_difference(fb_text *out, const char *before, const char *after)
+{
+    const size_t start = difference(before, after);
+
+    add_short(out, before, start);
+    fb_text_puts(out, " -> ");
+    add_short(out, after, start);
 }
 
 static void add_change(const fb_spec *a, const fb_spec *b, int row, fb_text *out)
@@ -233,9 +270,7 @@ static void add_change(const fb_spec *a, const fb_spec *b, int row, fb_text *out
     if (strcmp(fb_text_string(&before), fb_text_string(&after)) != 0) {
         fb_text_printf(out, "%s%s changed (", out->n > 0 ? ", " : "",
                        dot == NULL || row == FB_SET_model ? key : dot + 1);
-        add_short(out, fb_text_string(&before));
-        fb_text_puts(out, " -> ");
-        add_short(out, fb_text_string(&after));
+        add_difference(out, fb_text_string(&before), fb_text_string(&after));
         fb_text_puts(out, ")");
     }
     fb_text_clear(&before);

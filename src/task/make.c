@@ -1,7 +1,7 @@
 /* make.c - lets a task make its documents and checks each one.
  *
- * The task gets an environment of ours: texts come from the library or from files that
- * live until the task returns, and a document passes the checks below before the
+ * The task gets an environment of ours: texts come from the library or are its data,
+ * which lives until the task returns, and a document passes the checks below before the
  * caller sees it. Front doors check, insides trust: nothing behind here asks again.
  *
  * SPDX-License-Identifier: MIT
@@ -14,8 +14,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
-enum { MOST_FILES = 16 };
-static const size_t MOST_FILE_BYTES = (size_t)1 << 30;
+static const size_t MOST_DATA_BYTES = (size_t)1 << 30;
 
 /* Hashes of keys that were used: open addressing, never more than half full. */
 struct keys {
@@ -26,8 +25,7 @@ struct keys {
 struct making {
     const fb_task_env *outer;
     const fb_bound_task *task;
-    char *file[MOST_FILES];
-    int n_files;
+    char *data; /* NULL: not read yet */
     struct keys document_keys, probe_keys;
     int64_t n_documents, n_rejected;
 };
@@ -220,27 +218,44 @@ static fb_status cut(void *self, const char *text, int64_t tokens, size_t *bytes
     return outer->cut(outer->self, text, tokens, bytes_out);
 }
 
-static fb_status lend_text(void *self, const char *name, const char **out)
+/* The data, a file before a text of the library: the order in which it is hashed. */
+static fb_status lend_data(struct making *making, const char *data, const char **out)
 {
-    const fb_library_text *known = fb_library_find(name);
-    struct making *making = self;
-    char **file = &making->file[making->n_files];
+    const fb_library_text *known = fb_library_find(data);
+    fb_status status;
     size_t n;
 
-    *out = NULL;
-    if (known != NULL) {
+    if (making->data != NULL) {
+        *out = making->data;
+        return FB_OK;
+    }
+    status = fb_file_read(&making->data, &n, data, MOST_DATA_BYTES);
+    if (status == FB_NOT_FOUND && known != NULL) {
         *out = known->text;
         return FB_OK;
     }
-    if (making->n_files == MOST_FILES)
-        return fb_fail(FB_DEFECT, "a task reads more than %d files", MOST_FILES);
-    FB_TRY(fb_context(fb_file_read(file, &n, name, MOST_FILE_BYTES), "'%.300s'", name));
-    making->n_files++;
-    if (strlen(*file) != n)
-        return fb_fail(FB_FORMAT, "'%.300s': byte %zu is zero; this is not a text",
-                       name, strlen(*file));
-    FB_TRY(fb_context(check_text("file", *file), "'%.300s'", name));
-    *out = *file;
+    FB_TRY(status);
+    if (strlen(making->data) != n)
+        return fb_fail(FB_FORMAT, "byte %zu is zero; this is not a text",
+                       strlen(making->data));
+    FB_TRY(check_text("file", making->data));
+    *out = making->data;
+    return FB_OK;
+}
+
+/* Nothing else is part of an experiment's identity, so nothing else is lent. */
+static fb_status lend_text(void *self, const char *name, const char **out)
+{
+    struct making *making = self;
+    const char *data = fb_bound_task_data(making->task);
+    const fb_library_text *known = fb_library_find(name);
+
+    *out = NULL;
+    if (data != NULL && strcmp(name, data) == 0)
+        return fb_context(lend_data(making, data, out), "'%.300s'", data);
+    if (known == NULL)
+        return fb_fail(FB_DEFECT, "a task reads '%.300s', which is not its data", name);
+    *out = known->text;
     return FB_OK;
 }
 
@@ -309,8 +324,7 @@ fb_status fb_task_make(const fb_bound_task *task, const fb_task_env *env)
     status =
         definition->make(&inner, fb_bound_task_values(task), fb_bound_task_data(task));
     status = judge(&making, status);
-    for (int i = 0; i < making.n_files; i++)
-        fb_free(making.file[i]);
+    fb_free(making.data);
     fb_free(making.document_keys.hash);
     fb_free(making.probe_keys.hash);
     return status;

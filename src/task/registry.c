@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/check.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/params.h"
 #include "task/task.h"
@@ -25,6 +26,7 @@ struct fb_bound_task {
     const fb_task *task;
     void *values;
     char *data;
+    char sha256[FB_HASH_HEX];  /* of the data; "": not known yet */
     bool was_set[MOST_PARAMS]; /* by place in the table */
 };
 
@@ -93,6 +95,20 @@ static fb_status set_data(fb_bound_task *task, const char *path)
     return task->data == NULL ? fb_fail(FB_NO_MEMORY, "no memory for a path") : FB_OK;
 }
 
+static fb_status set_sha256(fb_bound_task *task, const char *sha256)
+{
+    const size_t n = FB_HASH_HEX - 1;
+
+    if (task->task->data == FB_DATA_NONE)
+        return fb_fail(FB_USAGE, "it reads no data; 'sha256' has no meaning");
+    if (task->sha256[0] != 0) return fb_fail(FB_USAGE, "'sha256' is given twice");
+    if (strlen(sha256) != n || strspn(sha256, "0123456789abcdef") != n)
+        return fb_fail(FB_USAGE, "sha256=%.80s: 64 digits of 0 to 9 and a to f",
+                       sha256);
+    memcpy(task->sha256, sha256, FB_HASH_HEX);
+    return FB_OK;
+}
+
 /* The place of a parameter in the table, or -1. */
 static int place_of(const fb_task *task, const char *key)
 {
@@ -106,6 +122,7 @@ static fb_status set(fb_bound_task *task, const char *key, const char *value)
     const int place = place_of(task->task, key);
 
     if (strcmp(key, "data") == 0) return set_data(task, value);
+    if (strcmp(key, "sha256") == 0) return set_sha256(task, value);
     FB_ASSERT(place < MOST_PARAMS);
     if (place >= 0 && task->was_set[place])
         return fb_fail(FB_USAGE, "'%s' is given twice", key);
@@ -124,6 +141,37 @@ fb_status fb_bound_task_check(const fb_bound_task *task)
     if (task->task->data == FB_DATA_NEEDED && task->data == NULL)
         return fb_fail(FB_USAGE, "task '%s': data is missing; data=PATH names the file",
                        task->task->name);
+    if (task->sha256[0] != 0 && task->data == NULL)
+        return fb_fail(FB_USAGE, "task '%s': sha256 is that of data, which is missing",
+                       task->task->name);
+    return FB_OK;
+}
+
+/* A file by its path, else a text of the library by its name: as tasks are lent it. */
+static fb_status hash_data(const char *data, char out[FB_HASH_HEX])
+{
+    const fb_library_text *known = fb_library_find(data);
+    const fb_status status = fb_hash_file(data, out);
+
+    if (status != FB_NOT_FOUND || known == NULL) return status;
+    fb_hash_bytes(known->text, strlen(known->text), out);
+    return FB_OK;
+}
+
+fb_status fb_bound_task_bind_data(fb_bound_task *task)
+{
+    const char *name = task->task->name;
+    char found[FB_HASH_HEX];
+
+    if (task->data == NULL) return FB_OK;
+    FB_TRY(fb_context(hash_data(task->data, found), "task '%s': '%.300s'", name,
+                      task->data));
+    if (task->sha256[0] != 0 && strcmp(task->sha256, found) != 0)
+        return fb_fail(FB_USAGE,
+                       "task '%s': sha256 is %.12s..., but the data '%.300s' has "
+                       "%.12s...",
+                       name, task->sha256, task->data, found);
+    memcpy(task->sha256, found, sizeof found);
     return FB_OK;
 }
 
@@ -192,6 +240,11 @@ const void *fb_bound_task_values(const fb_bound_task *task)
 const char *fb_bound_task_data(const fb_bound_task *task)
 {
     return task->data;
+}
+
+const char *fb_bound_task_data_sha256(const fb_bound_task *task)
+{
+    return task->sha256;
 }
 
 bool fb_bound_task_is_default(const fb_bound_task *task, const char *key)

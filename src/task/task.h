@@ -1,7 +1,7 @@
 /* task.h - tasks by name, with their parameters; what they make is checked here.
  *
  * A bound task is a task with the values of its parameters and, where it reads one, the
- * path of its data. It is made from an expression `name:key=value,...` or from its name
+ * path and the hash of its data. It is made from an expression `name:key=value,...` or from its name
  * and pairs; both are checked the same way. Its canonical text has every parameter in
  * declared order with defaults written out: it is stored and hashed.
  *
@@ -30,11 +30,15 @@ typedef struct fb_bound_task fb_bound_task;
  * missing or not taken. A path with a comma in it needs the steps below. */
 FB_MUST_USE fb_status fb_task_parse(fb_bound_task **out, const char *expression);
 
-/* The same in steps: bind, set each pair ("data" is one), check. */
+/* The same in steps: bind, set each pair ("data" is one, "sha256" of it another),
+ * check. */
 FB_MUST_USE fb_status fb_task_bind(fb_bound_task **out, const char *name);
 FB_MUST_USE fb_status fb_bound_task_set(fb_bound_task *task, const char *key,
                                         const char *value);
 FB_MUST_USE fb_status fb_bound_task_check(const fb_bound_task *task);
+/* Hashes the data, once; nothing to do without. FB_USAGE if another `sha256` was given;
+ * FB_NOT_FOUND, FB_FORMAT, FB_IO if the data cannot be read. */
+FB_MUST_USE fb_status fb_bound_task_bind_data(fb_bound_task *task);
 /* For tests: binds a task that is in no list. */
 FB_MUST_USE fb_status fb_task_bind_unlisted(fb_bound_task **out, const fb_task *task);
 void fb_bound_task_free(fb_bound_task *task); /* takes NULL */
@@ -42,6 +46,8 @@ void fb_bound_task_free(fb_bound_task *task); /* takes NULL */
 const fb_task *fb_bound_task_get(const fb_bound_task *task);
 const void *fb_bound_task_values(const fb_bound_task *task); /* its params struct */
 const char *fb_bound_task_data(const fb_bound_task *task);   /* NULL if none */
+/* Of the data: as it was given, then as found by fb_bound_task_bind_data; "" if none. */
+const char *fb_bound_task_data_sha256(const fb_bound_task *task);
 /* The metric that decides: the one named by the parameter `metric` if the task has it
  * and it names one, else the task's. */
 const fb_metric *fb_bound_task_metric(const fb_bound_task *task);
@@ -49,7 +55,7 @@ const fb_metric *fb_bound_task_metric(const fb_bound_task *task);
  * documents can become the `samples` of a task that was not given its own. */
 bool fb_bound_task_is_default(const fb_bound_task *task, const char *key);
 /* "needle:length=512,samples=12,..." and {"length": 512, ...}; both without the
- * data. */
+ * data and its hash. */
 void fb_bound_task_print(const fb_bound_task *task, fb_text *out);
 void fb_bound_task_print_json(const fb_bound_task *task, fb_text *out);
 

@@ -102,6 +102,38 @@ static void another_experiment_needs_another_file_or_add(void **state)
     assert_int_equal(result.before, 10);
 }
 
+/* Runs records of the user's, who has changed the file since or not. */
+static fb_status run_records(const char *text, const fb_run_options *how)
+{
+    char spec[2048];
+
+    test_write(test_path(folder, "own.jsonl"), text);
+    (void)snprintf(spec, sizeof spec,
+                   "model: builtin\ntasks: [{jsonl: {data: %s}}]\nrules: [full]\n",
+                   test_path(folder, "own.jsonl"));
+    small_close(&s);
+    small_open(&s, spec);
+    return run("a.db", how);
+}
+
+static void changed_data_is_another_experiment(void **state)
+{
+    static const char first[] =
+        "{\"context\": \"aA0bB1\", \"question\": \"?A\", \"answers\": \"0\"}\n";
+    static const char second[] =
+        "{\"context\": \"aA0bB1\", \"question\": \"?B\", \"answers\": \"1\"}\n";
+    const fb_run_options add = {.add = true};
+
+    (void)state;
+    assert_ok(run_records(first, NULL));
+    assert_ok(run_records(first, NULL));
+    assert_int_equal(result.before, 1);
+    assert_fails(run_records(second, NULL), FB_USAGE,
+                 "a.db holds another experiment: tasks changed (...data=own.jsonl");
+    assert_ok(run_records(second, &add));
+    assert_int_equal(result.done, 1);
+}
+
 /* --- broken rules --- */
 
 static void choose_keys(const void *params, fb_choices *choices)
@@ -377,6 +409,7 @@ int main(void)
         test(every_cell_is_stored_with_its_numbers),
         test(running_again_computes_nothing_and_says_the_same),
         test(another_experiment_needs_another_file_or_add),
+        test(changed_data_is_another_experiment),
         test(a_rule_that_breaks_a_promise_loses_its_own_cells),
         test(so_does_one_that_reads_the_future),
         test(failed_cells_are_tried_again),

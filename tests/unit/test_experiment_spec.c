@@ -4,6 +4,8 @@
  */
 #include "tests/support/small_experiment.h"
 
+#include <sys/stat.h>
+
 static fb_spec spec;
 
 static int close_spec(void **state)
@@ -127,6 +129,114 @@ static void a_model_with_another_hash_is_refused(void **state)
                         facts.sha256);
 }
 
+/* --- data of tasks --- */
+
+static char folder[TEST_PATH];
+
+static int open_folder(void **state)
+{
+    (void)state;
+    test_folder(folder);
+    assert_int_equal(chdir(folder), 0);
+    return 0;
+}
+
+static int close_folder(void **state)
+{
+    assert_int_equal(chdir("/"), 0);
+    test_folder_remove(folder);
+    return close_spec(state);
+}
+
+#define ON_DATA(path)                                                                  \
+    "model: builtin\ntasks: [{jsonl: {data: " path "}}]\nrules: [full]\n"
+
+static void the_data_is_known_by_its_bytes_and_not_by_its_folder(void **state)
+{
+    char here[FB_HASH_HEX], there[FB_HASH_HEX];
+
+    (void)state;
+    assert_int_equal(mkdir("else", 0777), 0);
+    test_write("own.jsonl", "{}\n");
+    test_write("else/own.jsonl", "{}\n");
+    hash_of(ON_DATA("own.jsonl"), here);
+    hash_of(ON_DATA("else/own.jsonl"), there);
+    assert_string_equal(here, there);
+    test_write("else/own.jsonl", "{} \n");
+    hash_of(ON_DATA("else/own.jsonl"), there);
+    assert_string_not_equal(here, there);
+    test_write("other.jsonl", "{}\n");
+    hash_of(ON_DATA("other.jsonl"), there);
+    assert_string_not_equal(here, there);
+}
+
+static void the_effective_text_holds_the_data_to_its_hash(void **state)
+{
+    char before[FB_HASH_HEX], after[FB_HASH_HEX];
+    fb_text text;
+
+    (void)state;
+    assert_int_equal(mkdir("else", 0777), 0);
+    test_write("own.jsonl", "{}\n");
+    test_write("else/own.jsonl", "{}\n");
+    hash_of(ON_DATA("else/own.jsonl"), before);
+    fb_text_init(&text, 0);
+    assert_ok(fb_spec_print(&spec, false, &text));
+    assert_null(strstr(fb_text_string(&text), "else"));
+    hash_of(fb_text_string(&text), after); /* with the data beside it */
+    assert_string_equal(before, after);
+    test_write("own.jsonl", "{\"changed\": 1}\n");
+    assert_ok(parse(fb_text_string(&text)));
+    assert_fails(fb_spec_check(&spec, NULL, NULL), FB_USAGE, "e.yaml:");
+    assert_non_null(strstr(fb_error_message(), "sha256 is ca3d163bab05..., but the "
+                                               "data 'own.jsonl' has "));
+    fb_text_clear(&text);
+}
+
+static void data_that_cannot_be_read_is_said_with_its_place(void **state)
+{
+    (void)state;
+    assert_ok(parse(ON_DATA("none.jsonl")));
+    assert_fails(fb_spec_check(&spec, NULL, NULL), FB_NOT_FOUND,
+                 "e.yaml:2:9: task 'jsonl': 'none.jsonl': cannot open");
+}
+
+static void a_copy_of_the_data_is_the_same_task(void **state)
+{
+    (void)state;
+    test_write("a.jsonl", "{}\n");
+    test_write("b.jsonl", "{}\n");
+    assert_ok(parse(ON_DATA("a.jsonl}}, {jsonl: {data: b.jsonl")));
+    assert_fails(fb_spec_check(&spec, NULL, NULL), FB_USAGE,
+                 "listed twice, with the same data");
+    test_write("b.jsonl", "{}\n{}\n");
+    typed(ON_DATA("a.jsonl}}, {jsonl: {data: b.jsonl"));
+    assert_int_equal(spec.n_tasks, 2);
+}
+
+static void changed_data_is_named(void **state)
+{
+    fb_text before, after, changes;
+
+    (void)state;
+    fb_text_init(&before, 0);
+    fb_text_init(&after, 0);
+    fb_text_init(&changes, 0);
+    test_write("own.jsonl", "{}\n");
+    typed(ON_DATA("own.jsonl"));
+    assert_ok(fb_spec_print(&spec, false, &before));
+    test_write("own.jsonl", "{}\n\n");
+    typed(ON_DATA("own.jsonl"));
+    assert_ok(fb_spec_print(&spec, false, &after));
+    assert_ok(fb_spec_changes(before.bytes, after.bytes, &changes));
+    assert_non_null(strstr(changes.bytes, "tasks changed (...data=own.jsonl,sha256="
+                                          "ca3d163bab05"));
+    assert_non_null(strstr(changes.bytes, " -> ...data=own.jsonl,sha256="));
+    fb_text_clear(&before);
+    fb_text_clear(&after);
+    fb_text_clear(&changes);
+}
+
 static void places_are_named(void **state)
 {
     (void)state;
@@ -248,7 +358,7 @@ static void a_general_limit_becomes_the_samples_of_a_task(void **state)
     (void)state;
     typed("model: builtin\ntasks: [recall]\nrules: [full]\nsamples: 7\n");
     fb_text_init(&text, 0);
-    fb_spec_print_task(&spec, 0, &text);
+    fb_spec_print_task(&spec, 0, false, &text);
     assert_non_null(strstr(fb_text_string(&text), "samples=7"));
     fb_text_clear(&text);
 }
@@ -295,6 +405,8 @@ static void memory_that_fails_anywhere_is_said_and_leaks_nothing(void **state)
 }
 
 #define test(name) cmocka_unit_test_teardown(name, close_spec)
+#define test_in_folder(name)                                                           \
+    cmocka_unit_test_setup_teardown(name, open_folder, close_folder)
 
 int main(void)
 {
@@ -305,6 +417,11 @@ int main(void)
         test(what_changes_no_result_changes_no_identity),
         test(the_folder_of_the_model_is_no_part_of_the_identity),
         test(a_model_with_another_hash_is_refused),
+        test_in_folder(the_data_is_known_by_its_bytes_and_not_by_its_folder),
+        test_in_folder(the_effective_text_holds_the_data_to_its_hash),
+        test_in_folder(data_that_cannot_be_read_is_said_with_its_place),
+        test_in_folder(a_copy_of_the_data_is_the_same_task),
+        test_in_folder(changed_data_is_named),
         test(places_are_named),
         test(every_problem_is_told),
         test(ranges_of_budgets_are_exact),

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/hash.h"
 #include "tests/support/task_env.h"
 
 #include <setjmp.h>
@@ -283,6 +284,104 @@ static void thousands_of_keys_stay_unique(void **state)
     assert_int_equal(list.n, N);
 }
 
+/* --- data --- */
+
+static const char *wanted_text;
+
+static fb_status make_reader(const fb_task_env *env, const void *values,
+                             const char *data)
+{
+    const char *text, *again;
+
+    (void)values;
+    FB_TRY(env->text(env->self, wanted_text == NULL ? data : wanted_text, &text));
+    FB_TRY(env->text(env->self, wanted_text == NULL ? data : wanted_text, &again));
+    assert_ptr_equal(text, again);
+    broken.context = text;
+    return env->emit(env->self, &broken);
+}
+
+static const fb_task reader = {
+    FB_TASK_HEAD,        .name = "reader", .summary = "",     .source = "",
+    .version = 1,        .metric = "kl",   .params_bytes = 8, .data = FB_DATA_OPTIONAL,
+    .make = make_reader,
+};
+
+/* What the reader hashes and reads with this data, in the list. */
+static fb_status read_data(const char *data, const char *wanted, char hash[FB_HASH_HEX])
+{
+    const fb_task_env env = env_of(&list);
+    fb_bound_task *task = NULL;
+    fb_status status;
+
+    reset();
+    env_clear(&list);
+    wanted_text = wanted;
+    assert_int_equal(fb_task_bind_unlisted(&task, &reader), FB_OK);
+    if (data != NULL) assert_int_equal(fb_bound_task_set(task, "data", data), FB_OK);
+    assert_int_equal(fb_bound_task_bind_data(task), FB_OK);
+    (void)snprintf(hash, FB_HASH_HEX, "%s", fb_bound_task_data_sha256(task));
+    status = fb_task_make(task, &env);
+    fb_bound_task_free(task);
+    return status;
+}
+
+static void the_hash_of_the_data_is_that_of_what_is_read(void **state)
+{
+    static const char *const paths[] = {"nouns", "LICENSE"};
+    char hash[FB_HASH_HEX], wanted[FB_HASH_HEX];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        assert_int_equal(read_data(paths[i], NULL, hash), FB_OK);
+        fb_hash_bytes(list.documents[0].context, strlen(list.documents[0].context),
+                      wanted);
+        assert_string_equal(hash, wanted);
+    }
+}
+
+static void a_task_is_lent_its_data_and_the_library_alone(void **state)
+{
+    char hash[FB_HASH_HEX];
+
+    (void)state;
+    assert_int_equal(read_data(NULL, "nouns", hash), FB_OK);
+    assert_string_equal(hash, "");
+    assert_int_equal(read_data(NULL, "LICENSE", hash), FB_DEFECT);
+    assert_int_equal(read_data("README.md", "LICENSE", hash), FB_DEFECT);
+    assert_non_null(
+        strstr(fb_error_message(), "a task reads 'LICENSE', which is not its data"));
+}
+
+static void a_hash_belongs_to_data(void **state)
+{
+    fb_bound_task *task = NULL;
+    char other[FB_HASH_HEX], expression[256];
+
+    (void)state;
+    refuses("continuation:sha256=12",
+            "task 'continuation': sha256=12: 64 digits of 0 to 9 and a to f");
+    fb_hash_bytes("other", 5, other);
+    (void)snprintf(expression, sizeof expression, "needle:sha256=%s", other);
+    refuses(expression, "task 'needle': it reads no data; 'sha256' has no meaning");
+    (void)snprintf(expression, sizeof expression, "continuation:sha256=%s", other);
+    refuses(expression, "task 'continuation': sha256 is that of data, which is "
+                        "missing");
+    (void)snprintf(expression, sizeof expression, "continuation:sha256=%s,sha256=%s",
+                   other, other);
+    refuses(expression, "task 'continuation': 'sha256' is given twice");
+    (void)snprintf(expression, sizeof expression, "jsonl:data=LICENSE,sha256=%s",
+                   other);
+    assert_int_equal(fb_task_parse(&task, expression), FB_OK);
+    assert_int_equal(fb_bound_task_bind_data(task), FB_USAGE);
+    assert_non_null(strstr(fb_error_message(), "but the data 'LICENSE' has "));
+    fb_bound_task_free(task);
+    assert_int_equal(fb_task_parse(&task, "jsonl:data=/nowhere/x"), FB_OK);
+    assert_int_equal(fb_bound_task_bind_data(task), FB_NOT_FOUND);
+    assert_non_null(strstr(fb_error_message(), "task 'jsonl': '/nowhere/x': cannot"));
+    fb_bound_task_free(task);
+}
+
 /* --- the template to copy --- */
 
 extern const fb_task fb_task_template;
@@ -344,6 +443,9 @@ int main(void)
         cmocka_unit_test_teardown(an_empty_context_needs_something_before_it, clear),
         cmocka_unit_test(a_stop_from_outside_is_passed_on),
         cmocka_unit_test_teardown(thousands_of_keys_stay_unique, clear),
+        cmocka_unit_test_teardown(the_hash_of_the_data_is_that_of_what_is_read, clear),
+        cmocka_unit_test_teardown(a_task_is_lent_its_data_and_the_library_alone, clear),
+        cmocka_unit_test(a_hash_belongs_to_data),
         cmocka_unit_test_teardown(the_template_is_a_working_task, clear),
         cmocka_unit_test(the_library_has_texts_and_word_lists),
     };
