@@ -40,7 +40,8 @@ typedef struct fb_probe {
     const char *key;      /* unique in the task, stable: "17" or "17/emerald-lamp" */
     const char *question; /* with the separator from the context in front */
     const char *answer_prefix;     /* start of the model's own turn */
-    const char *const *references; /* accepted answers; the first is teacher-forced */
+    const char *const *references; /* accepted answers, none of them only white space;
+                                      the first is teacher-forced */
     int n_references;              /* at least 1 */
     bool continues;     /* references[0] is the text right after the context */
     int64_t max_tokens; /* limit of a free answer; of a continuation: scored tokens */

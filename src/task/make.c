@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "task/points.h"
 #include "task/task.h"
 
 #include <string.h>
@@ -125,6 +126,24 @@ static fb_status check_strings(const char *what, const char *const *strings, int
     return FB_OK;
 }
 
+/* White space around an answer does not count, so one of nothing else is in every
+ * text. */
+static fb_status check_answers(const char *const *answers, int n)
+{
+    FB_TRY(check_strings("answer", answers, n));
+    for (int i = 0; i < n; i++) {
+        fb_points points;
+        bool is_blank;
+
+        FB_TRY(fb_points_read(&points, answers[i]));
+        is_blank = fb_points_strip(points).n == 0;
+        fb_points_clear(&points);
+        if (is_blank)
+            return fb_fail(FB_FORMAT, "answer %d is nothing but white space", i + 1);
+    }
+    return FB_OK;
+}
+
 static fb_status check_evidence(const fb_probe *probe, size_t n_context)
 {
     if (probe->n_evidence > FB_MAX_EVIDENCE)
@@ -169,7 +188,7 @@ static fb_status check_probe(const fb_probe *probe, const fb_metric *of_task,
     FB_TRY(check_text("answer prefix", probe->answer_prefix));
     if (probe->n_references < 1) return fb_fail(FB_FORMAT, "there is no answer");
     if (probe->max_tokens < 1) return fb_fail(FB_FORMAT, "an answer of 0 tokens");
-    FB_TRY(check_strings("answer", probe->references, probe->n_references));
+    FB_TRY(check_answers(probe->references, probe->n_references));
     FB_TRY(check_strings("stop string", probe->stop, probe->n_stop));
     FB_TRY(check_strings("class name", probe->classes, probe->n_classes));
     FB_TRY(check_evidence(probe, n_context));

@@ -181,6 +181,11 @@ static void a_bad_record_is_rejected_with_its_line_and_reason(void **state)
     rejects("{\"context\": \"unterminated", "");
     rejects("{\"context\": \"c\", \"question\": \"q\", \"answer\": \"\"}",
             "answer 1 is empty");
+    rejects("{\"context\": \"c\", \"question\": \"q\", \"answers\": [\"a\", \" \\n\"]}",
+            "answer 2 is nothing but white space");
+    rejects("{\"context\": \"c\", \"question\": \"q\", \"answer\": \"\\u00a0\\u3000\", "
+            "\"answer_prefix\": \"A:\", \"metric\": \"contains_all\"}",
+            "answer 1 is nothing but white space");
     rejects("{\"context\": \"c\", \"question\": \"q\", \"answer\": \"a\", "
             "\"metric\": \"bleu\"}",
             "unknown metric 'bleu'");

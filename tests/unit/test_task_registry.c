@@ -197,7 +197,7 @@ static void breaks(const char *complaint)
 
 static void a_broken_document_never_gets_out(void **state)
 {
-    static const char *const empty[] = {""};
+    static const char *const empty[] = {""}, *const blank[] = {"yes", " \t\n"};
     static const char *const classes[] = {"\xff"};
     static const fb_byte_span outside = {2, 5}, backward = {3, 3};
 
@@ -219,6 +219,9 @@ static void a_broken_document_never_gets_out(void **state)
     breaks("there is no answer");
     broken_probe.references = empty;
     breaks("answer 1 is empty");
+    broken_probe.references = blank;
+    broken_probe.n_references = 2;
+    breaks("answer 2 is nothing but white space");
     broken_probe.max_tokens = 0;
     breaks("an answer of 0 tokens");
     broken_probe.classes = classes;
