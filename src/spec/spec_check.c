@@ -327,6 +327,11 @@ fb_status fb_spec_check(fb_spec *spec, fb_report *report, void *self)
     check c = {spec, report, self, FB_OK};
 
     fb_spec_forget(spec);
+    if (fb_values_text(&spec->values, FB_SET_name)[0] == '\0')
+        found_at(&c,
+                 fb_fail(FB_USAGE, "the name of the experiment is empty; give it one, "
+                                   "or leave it out"),
+                 FB_SET_name, 0);
     if (fb_values_text(&spec->values, FB_SET_model)[0] == '\0')
         found(&c, fb_fail(FB_USAGE, "no model given\nhelp: --model FILE, or --model "
                                     "builtin for the one inside the program"));

@@ -237,6 +237,14 @@ static void changed_data_is_named(void **state)
     fb_text_clear(&changes);
 }
 
+static void an_experiment_has_a_name(void **state)
+{
+    (void)state;
+    assert_ok(parse("name: \"\"\nmodel: builtin\ntasks: [recall]\nrules: [full]\n"));
+    assert_fails(fb_spec_check(&spec, NULL, NULL), FB_USAGE,
+                 "e.yaml:1:7: the name of the experiment is empty");
+}
+
 static void places_are_named(void **state)
 {
     (void)state;
@@ -422,6 +430,7 @@ int main(void)
         test_in_folder(data_that_cannot_be_read_is_said_with_its_place),
         test_in_folder(a_copy_of_the_data_is_the_same_task),
         test_in_folder(changed_data_is_named),
+        test(an_experiment_has_a_name),
         test(places_are_named),
         test(every_problem_is_told),
         test(ranges_of_budgets_are_exact),
