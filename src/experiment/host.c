@@ -113,7 +113,7 @@ void fb_host_libraries(fb_text *out)
 
 void fb_host_describe(const fb_host *host, const fb_ops *ops, fb_text *out)
 {
-    fb_text_puts(out, "{\"program\": \"flexbudget " FB_VERSION "\", \"cpu\": ");
+    fb_text_puts(out, "{\"program\": \"" FB_PROGRAM "\", \"cpu\": ");
     fb_json_add_string(out, host->cpu);
     fb_text_printf(out,
                    ", \"cpus\": %d, \"memory_bytes\": %lld, \"kernel\": ", host->cpus,

@@ -31,12 +31,26 @@ static fb_status refuse_other(const fb_runner *run, const fb_results *other,
     return status;
 }
 
+/* Hosts give the same bits, versions need not: cells of two of them do not mix. */
+static fb_status check_program(const fb_runner *run, const fb_results *own)
+{
+    if (strcmp(own->program, FB_PROGRAM) == 0) return FB_OK;
+    return fb_fail(
+        FB_USAGE,
+        "%s: this experiment was begun by %s, and this is %s, whose bits may "
+        "be others\nhelp: go on with that version, or begin anew in another "
+        "file with -o",
+        run->options->path, own->program, FB_PROGRAM);
+}
+
 static fb_status check_other(fb_runner *run, const char *text)
 {
     const fb_results *results = NULL;
     fb_status status = fb_store_read(run->store, run->rows.spec_sha256, &results);
 
-    if (status == FB_NOT_FOUND) {
+    if (status == FB_OK) {
+        status = check_program(run, results);
+    } else if (status == FB_NOT_FOUND) {
         status = fb_store_read(run->store, NULL, &results);
         if (status == FB_NOT_FOUND) return FB_OK; /* a new file */
         if (status == FB_OK && !run->options->add)
@@ -57,7 +71,7 @@ static fb_status put_experiment(fb_runner *run, const char *text)
         .spec_sha256 = run->rows.spec_sha256,
         .class_name = "open",
         .class_reasons = "class and quota are not checked yet",
-        .program = "flexbudget " FB_VERSION,
+        .program = FB_PROGRAM,
         .baseline = run->plan->spec->baseline,
         .kernel = kernel,
         .protocol = protocol,

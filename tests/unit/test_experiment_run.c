@@ -5,6 +5,8 @@
 #include "store/store.h"
 #include "tests/support/small_experiment.h"
 
+#include <sqlite3.h>
+
 static small s;
 static char folder[TEST_PATH];
 static fb_run_result result;
@@ -100,6 +102,72 @@ static void another_experiment_needs_another_file_or_add(void **state)
     assert_int_equal(result.done, 10);
     assert_ok(run("a.db", NULL)); /* now it is there */
     assert_int_equal(result.before, 10);
+}
+
+static void change_results(const char *name, const char *sql)
+{
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open(test_path(folder, name), &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "PRAGMA foreign_keys = ON", NULL, NULL, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static void another_version_of_the_program_does_not_continue(void **state)
+{
+    const fb_run_options add = {.add = true};
+
+    (void)state;
+    small_open(&s, SMALL_TEXT);
+    assert_ok(run("a.db", NULL));
+    change_results("a.db", "UPDATE experiment SET program = 'flexbudget 0.0.9'; "
+                           "DELETE FROM cell WHERE id > 5");
+    assert_fails(run("a.db", NULL), FB_USAGE,
+                 "a.db: this experiment was begun by flexbudget 0.0.9, and this is "
+                 "flexbudget ");
+    assert_non_null(strstr(fb_error_message(), "\nhelp: go on with that version"));
+    assert_int_equal(result.done, 0);
+    assert_fails(run("a.db", &add), FB_USAGE, "begun by flexbudget 0.0.9");
+    small_close(&s);
+    small_open(&s, SMALL_TEXT "seeds: [2]\n");
+    assert_ok(run("a.db", &add)); /* another experiment beside it */
+    assert_int_equal(result.done, 10);
+}
+
+static int64_t count_hosts(const char *name)
+{
+    sqlite3 *db;
+    sqlite3_stmt *statement;
+    int64_t n;
+
+    assert_int_equal(sqlite3_open(test_path(folder, name), &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT count(DISTINCT host_id) FROM cell",
+                                        -1, &statement, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    n = sqlite3_column_int64(statement, 0);
+    assert_int_equal(sqlite3_finalize(statement), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    return n;
+}
+
+static void another_host_continues_and_each_cell_keeps_its_own(void **state)
+{
+    char digest[FB_HASH_HEX];
+
+    (void)state;
+    small_open(&s, SMALL_TEXT);
+    assert_ok(run("a.db", NULL));
+    memcpy(digest, result.digest, sizeof digest);
+    change_results("a.db", "UPDATE host SET sha256 = 'e15e', description = '{}'; "
+                           "DELETE FROM cell WHERE id > 5");
+    assert_ok(run("a.db", NULL));
+    assert_int_equal(result.before, 5);
+    assert_int_equal(result.done, 5);
+    assert_string_equal(result.digest, digest);
+    assert_int_equal(count_hosts("a.db"), 2);
 }
 
 /* Runs records of the user's, who has changed the file since or not. */
@@ -409,6 +477,8 @@ int main(void)
         test(every_cell_is_stored_with_its_numbers),
         test(running_again_computes_nothing_and_says_the_same),
         test(another_experiment_needs_another_file_or_add),
+        test(another_version_of_the_program_does_not_continue),
+        test(another_host_continues_and_each_cell_keeps_its_own),
         test(changed_data_is_another_experiment),
         test(a_rule_that_breaks_a_promise_loses_its_own_cells),
         test(so_does_one_that_reads_the_future),
