@@ -6,8 +6,8 @@
  * used; what is left out is counted. A rule with several seeds is averaged over them
  * within a sample first.
  *
- * Random draws are seeded with 1000 + the index of the rule, for its mean and for its
- * difference alike; so a number repeats to the last digit.
+ * All rules of a table are resampled and flipped by the same draws, from one seed: a
+ * number repeats to the last digit, whatever other rules and experiments are in the file.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -25,7 +25,7 @@ typedef struct fb_analysis_options {
     int replicates;    /* 0: 10000 */
     int draws;         /* 0: 9999 */
     double margin;     /* negative: the task's own */
-    uint64_t seed;     /* of the first rule; 0: 1000 */
+    uint64_t seed;     /* of all draws; 0: 1000 */
 } fb_analysis_options;
 
 typedef enum fb_verdict {

@@ -60,47 +60,41 @@ static void average_documents(double *out, double *size, const fb_table *table,
         out[i] /= size[i];
 }
 
-static fb_status interval_of(fb_interval *out, const struct work *work, const double *x,
-                             uint64_t seed)
+static fb_status interval_of(fb_interval *out, const struct work *work, const double *x)
 {
     const fb_table *table = work->table;
     const fb_analysis_options *options = &work->analyser->options;
 
     return fb_bootstrap_mean(out, x, table->documents, table->n_samples,
                              table->n_documents, options->confidence,
-                             options->replicates, seed);
+                             options->replicates, options->seed);
 }
 
-static fb_status flip(double *p_out, const struct work *work, uint64_t seed)
+static fb_status flip(double *p_out, const struct work *work)
 {
     const fb_table *table = work->table;
+    const fb_analysis_options *options = &work->analyser->options;
 
     return fb_sign_flip(p_out, work->d, table->documents, table->n_samples,
-                        table->n_documents, work->analyser->options.draws, seed);
-}
-
-static uint64_t seed_of(const struct work *work, int row)
-{
-    return work->analyser->options.seed + (uint64_t)work->table->rows[row].rule;
+                        table->n_documents, options->draws, options->seed);
 }
 
 static fb_status compare_row(struct work *work, int at)
 {
     fb_table *table = work->table;
     fb_row *row = &table->rows[at];
-    const uint64_t seed = seed_of(work, at);
 
-    FB_TRY(interval_of(&row->mean_interval, work, values_of(table, at), seed));
+    FB_TRY(interval_of(&row->mean_interval, work, values_of(table, at)));
     row->p = row->p_holm = 1;
     row->difference = row->sd = (double)NAN;
     row->difference_interval = (fb_interval){(double)NAN, (double)NAN};
     if (table->baseline < 0) return FB_OK;
     subtract(work, at, table->baseline);
     row->difference = fb_mean_of(work->d, table->n_samples);
-    FB_TRY(interval_of(&row->difference_interval, work, work->d, seed));
+    FB_TRY(interval_of(&row->difference_interval, work, work->d));
     average_documents(work->document_d, work->size, table, work->d);
     row->sd = fb_sd_of(work->document_d, table->n_documents);
-    if (is_tested(table, work->analyser, at)) FB_TRY(flip(&row->p, work, seed));
+    if (is_tested(table, work->analyser, at)) FB_TRY(flip(&row->p, work));
     return FB_OK;
 }
 
@@ -166,17 +160,12 @@ static void find_smallest_effect(struct work *work)
 static fb_status compare_pairs(struct work *work, const int *lettered, int n,
                                bool *differs, double *p, double *holm)
 {
-    const uint64_t n_rules = (uint64_t)work->analyser->results->n_rules;
     int n_pairs = 0;
 
     for (int i = 0; i < n; i++)
         for (int j = i + 1; j < n; j++) {
-            const uint64_t pair =
-                (uint64_t)work->table->rows[lettered[i]].rule * n_rules +
-                (uint64_t)work->table->rows[lettered[j]].rule;
-
             subtract(work, lettered[i], lettered[j]);
-            FB_TRY(flip(&p[n_pairs++], work, work->analyser->options.seed + pair));
+            FB_TRY(flip(&p[n_pairs++], work));
         }
     fb_holm(p, n_pairs, holm);
     n_pairs = 0;

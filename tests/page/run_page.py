@@ -137,7 +137,7 @@ def sentence_figure_and_chart_agree(pages):
     forest = tab.value("document.querySelector('[data-chart=forest] svg').textContent")
     order = tab.value("document.querySelector('[data-chart=order] svg').textContent")
     check("No rule wins both" in words, words)
-    check("KL −1.68 nat, −1.97 to −1.39, p < 0.001" in words, words)
+    check("KL −1.68 nat, −1.96 to −1.38, p < 0.001" in words, words)
     check("6 of 16 answers right" in words and "4.4 MiB of 22.2 MiB" in words, words)
     check("−1.68" in forest and "keydiff" in forest, forest)
     check("0.64" in order and "0.076" in order, order)
@@ -201,7 +201,7 @@ def a_mark_under_the_pointer_tells_its_numbers(pages):
     tab.call("Input.dispatchMouseEvent", type="mouseMoved", x=at[0], y=at[1])
     tab.until("document.getElementById('tip').style.display === 'block'")
     words = tab.value("document.getElementById('tip').textContent")
-    check("keydiff − random" in words and "−1.97 to −1.39" in words, words)
+    check("keydiff − random" in words and "−1.96 to −1.38" in words, words)
 
 
 def copied_tables_have_all_digits(pages):

@@ -218,6 +218,62 @@ static void a_rule_without_any_choice_is_marked_and_not_ranked(void **state)
     fb_free(text);
 }
 
+/* --- other experiments in the file --- */
+
+static const fb_row *row_of(const struct fixture *f, int table, const char *label)
+{
+    const fb_table *at = &f->analysis->tables[table];
+
+    for (int r = 0; r < at->n_rows; r++)
+        if (strcmp(f->results->rules[at->rows[r].rule].label, label) == 0)
+            return &at->rows[r];
+    fail_msg("no row '%s'", label);
+    return NULL;
+}
+
+static void copy_rows(const struct fixture *f, fb_row out[4][4])
+{
+    for (int t = 0; t < 4; t++)
+        for (int r = 0; r < 4; r++)
+            out[t][r] = *row_of(f, t, labels[r]);
+}
+
+static void make_anew(struct fixture *f)
+{
+    fb_analysis_free(f->analysis);
+    fb_results_free(f->results);
+    fb_store_close(f->store);
+    f->analysis = NULL;
+    f->results = NULL;
+    assert_int_equal(unlink(f->path), 0);
+    assert_ok(fb_store_open(&f->store, f->path));
+}
+
+/* Rules have another order where another experiment has put them there before. */
+static void numbers_do_not_depend_on_what_else_is_in_the_file(void **state)
+{
+    struct fixture *f = *state;
+    fb_row alone[4][4], beside[4][4];
+
+    analyse_plain(f);
+    copy_rows(f, alone);
+    make_anew(f);
+    for (int r = 3; r >= 0; r--)
+        (void)results_rule(f->store, labels[r], labels[r]);
+    analyse_plain(f);
+    assert_string_equal(f->results->rules[0].label, labels[3]);
+    copy_rows(f, beside);
+    for (int t = 0; t < 4; t++)
+        for (int r = 0; r < 4; r++) {
+            const fb_row *a = &alone[t][r], *b = &beside[t][r];
+
+            assert_near(a->mean_interval.low, b->mean_interval.low, 0);
+            assert_near(a->mean_interval.high, b->mean_interval.high, 0);
+            assert_near(a->p_holm, b->p_holm, 0);
+            assert_string_equal(a->letters, b->letters);
+        }
+}
+
 /* --- the baseline --- */
 
 static const char *baseline_of(struct fixture *f, const char *asked, const char *stored)
@@ -307,6 +363,7 @@ int main(void)
         test(samples_of_one_document_are_resampled_together),
         test(seeds_are_averaged_within_a_sample),
         test(a_rule_without_any_choice_is_marked_and_not_ranked),
+        test(numbers_do_not_depend_on_what_else_is_in_the_file),
         test(the_baseline_is_the_one_asked_for_else_the_stored_one),
         test(else_it_is_random),
         test(an_unknown_baseline_gets_a_suggestion),
