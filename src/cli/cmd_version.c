@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "experiment/host.h"
 #include "experiment/version.h"
+#include "store/store.h"
 
 enum { JSON };
 
@@ -28,9 +29,10 @@ static fb_status print(const fb_line *line)
     if (fb_values_flag(&line->own, JSON)) {
         fb_text_printf(&text,
                        "{\"format\": 1, \"version\": \"%s\", \"compiler\": \"%s\", "
-                       "\"backends\": [\"native\"], \"schema\": 1, \"rule_abi\": %d, "
-                       "\"task_abi\": %d, \"libraries\": ",
-                       FB_VERSION, host.compiler, FB_RULE_ABI, FB_TASK_ABI);
+                       "\"backends\": [\"native\"], \"schema\": %d, "
+                       "\"rule_abi\": %d, \"task_abi\": %d, \"libraries\": ",
+                       FB_VERSION, host.compiler, FB_STORE_SCHEMA, FB_RULE_ABI,
+                       FB_TASK_ABI);
         fb_host_libraries(&text);
         fb_text_puts(&text, "}\n");
     } else {

@@ -1,7 +1,8 @@
 /* open.c - opens a results file, makes a new one, or says why not.
  *
  * A file is ours if its application_id says so; `user_version` is the number of its
- * schema. While it is written it is in WAL mode with full synchronisation: a finished
+ * schema. An older one is read and never written: its experiments belong to another
+ * version of the program, whose bits may be others. While it is written it is in WAL mode with full synchronisation: a finished
  * cell survives a crash. Closing turns it back into one plain file.
  *
  * A file may come from a stranger: SQLite is told to trust nothing in the schema of a
@@ -21,7 +22,7 @@ FB_EMBED(schema_sql, "src/store/schema.sql");
 
 enum {
     APPLICATION = 0x46425544,
-    VERSION = 1,
+    VERSION = FB_STORE_SCHEMA,
     WAIT_MS = 20000,
     RETRY_MS = 25,
     LONGEST = 256 << 20
@@ -67,6 +68,12 @@ static fb_status check_identity(const fb_store *store, const struct identity *id
                        store->path, (long long)identity->version, VERSION);
     if (identity->version < 1)
         return fb_fail(FB_FORMAT, "results '%s': it has no schema number", store->path);
+    if (identity->version < VERSION && store->writes)
+        return fb_fail(
+            FB_UNSUPPORTED,
+            "results '%s': schema %lld is that of an older program; it can be "
+            "read, but not added to\nhelp: another file with -o",
+            store->path, (long long)identity->version);
     return FB_OK;
 }
 

@@ -1,13 +1,15 @@
--- schema.sql - the tables of a results file (user_version 1).
+-- schema.sql - the tables of a results file (user_version 2).
 --
--- One file may hold several experiments. A row is found again by what it is, never by
--- its id: each table has one unique index over its identity. All hashes are SHA-256 in
+-- One file may hold several experiments, which share rows. A row is found again by what
+-- it is, never by its id: each table has one unique index over its identity. Of models,
+-- tasks and rules that is every column, so that no experiment reads another's margin or
+-- template. All hashes are SHA-256 in
 -- lower-case hex. json_valid(NULL) is 0 in SQLite 3.40, hence the IS NULL in checks.
 --
 -- SPDX-License-Identifier: MIT
 
 PRAGMA application_id = 0x46425544; -- 'FBUD'
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
 CREATE TABLE experiment (
     id            INTEGER PRIMARY KEY,
@@ -34,7 +36,7 @@ CREATE TABLE host (
 
 CREATE TABLE model (
     id               INTEGER PRIMARY KEY,
-    sha256           TEXT NOT NULL UNIQUE,
+    sha256           TEXT NOT NULL,
     name             TEXT NOT NULL,
     architecture     TEXT NOT NULL,
     layers           INTEGER NOT NULL,
@@ -45,6 +47,9 @@ CREATE TABLE model (
     tokenizer_sha256 TEXT,
     facts            TEXT CHECK (facts IS NULL OR json_valid(facts))
 ) STRICT;
+CREATE UNIQUE INDEX model_identity ON model
+    (sha256, name, architecture, layers, heads, kv_heads, head_dim,
+     coalesce(template_sha256, ''), coalesce(tokenizer_sha256, ''), coalesce(facts, ''));
 
 CREATE TABLE task (
     id              INTEGER PRIMARY KEY,
@@ -58,7 +63,8 @@ CREATE TABLE task (
     margin          REAL NOT NULL          -- smallest difference that matters
 ) STRICT;
 CREATE UNIQUE INDEX task_identity ON task
-    (name, version, metric, coalesce(params, ''), coalesce(data_sha256, ''));
+    (name, version, metric, coalesce(params, ''), coalesce(data_sha256, ''), unit,
+     lower_is_better, margin);
 
 CREATE TABLE sample (
     id              INTEGER PRIMARY KEY,
@@ -69,14 +75,15 @@ CREATE TABLE sample (
     context_tokens  INTEGER NOT NULL,
     question_tokens INTEGER NOT NULL,
     cut_tokens      INTEGER NOT NULL,
-    context         TEXT,                  -- texts are absent under --no-prompts
+    has_texts       INTEGER NOT NULL CHECK (has_texts IN (0, 1)), -- 0: store.prompts off
+    context         TEXT,
     question        TEXT,
     expected        TEXT,
     depth           REAL,                  -- place of the needle, 0 to 1
     length          INTEGER,               -- tokens aimed at
     needle          TEXT CHECK (needle IS NULL OR json_valid(needle)),
     token_text      TEXT CHECK (token_text IS NULL OR json_valid(token_text)),
-    UNIQUE (task_id, key, tokens_sha256)
+    UNIQUE (task_id, key, tokens_sha256, has_texts)
 ) STRICT;
 
 CREATE TABLE rule (
@@ -94,7 +101,8 @@ CREATE TABLE rule (
     is_reference  INTEGER NOT NULL CHECK (is_reference IN (0, 1))
 ) STRICT;
 CREATE UNIQUE INDEX rule_identity ON rule
-    (label, expression, abi, coalesce(source_sha256, ''));
+    (label, expression, abi, coalesce(source_sha256, ''), coalesce(family, ''), origin,
+     state_bytes, deployable, accounted, is_random, is_reference);
 
 CREATE TABLE budget (
     id    INTEGER PRIMARY KEY,
@@ -215,8 +223,9 @@ CREATE UNIQUE INDEX note_identity ON note
 -- For people who write SQL: one row per cell and metric, all names spelled out. Its
 -- columns stay the same across schema numbers.
 CREATE VIEW tidy AS
-SELECT experiment.name AS experiment, model.name AS model, task.name AS task,
-       task.version AS task_version, sample.key AS sample, sample.grp AS document,
+SELECT experiment.name AS experiment, experiment.spec_sha256, model.name AS model,
+       task.name AS task, task.version AS task_version, task.params AS task_params,
+       task.data_sha256 AS task_data, sample.key AS sample, sample.grp AS document,
        sample.depth, sample.length, sample.context_tokens,
        rule.label AS rule, rule.expression, rule.family, budget.asked AS budget,
        cell.seed, cell.status, cell.full_entries, cell.budget_bytes,
@@ -235,10 +244,11 @@ LEFT JOIN score ON score.cell_id = cell.id;
 
 -- Means of the primary metric; intervals are the program's work, not SQL's.
 CREATE VIEW point AS
-SELECT experiment, task, task_version, rule, expression, budget, metric, unit,
-       count(DISTINCT sample) AS n, count(DISTINCT document) AS documents,
+SELECT experiment, spec_sha256, task, task_version, task_params, task_data, rule,
+       expression, budget, metric, unit, count(DISTINCT sample) AS n, count(DISTINCT document) AS documents,
        avg(value) AS mean, avg(budget_bytes) AS budget_bytes,
        avg(1.0 * kept_entries / nullif(budget_entries, 0)) AS filled
 FROM tidy
 WHERE is_primary AND status = 'done'
-GROUP BY experiment, task, task_version, rule, expression, budget, metric, unit;
+GROUP BY spec_sha256, task, task_version, task_params, task_data, rule, expression,
+         budget, metric, unit;

@@ -2,8 +2,8 @@
  *
  * One file may hold several experiments. A finished cell is one transaction with all
  * its children, committed at once, so a killed run loses open cells only. Tables are
- * those of schema.sql (user_version 1); the view `tidy` is the documented surface for
- * SQL.
+ * those of schema.sql (user_version FB_STORE_SCHEMA); the view `tidy` is the documented
+ * surface for SQL.
  *
  * Must never: compute a statistic, know the engine. Depends on base alone: the digest
  * of a cell is computed by the caller (src/engine/digest.h) and handed in.
@@ -17,12 +17,14 @@
 
 #include <stdbool.h>
 
+enum { FB_STORE_SCHEMA = 2 };
+
 typedef struct fb_store fb_store;
 
 /* Opens for writing, creating the file and schema where missing; FB_FORMAT if the file
- * is something else, FB_UNSUPPORTED for a newer schema. */
+ * is something else, FB_UNSUPPORTED for a newer or older schema. */
 FB_MUST_USE fb_status fb_store_open(fb_store **out, const char *path);
-/* Opens read-only; FB_NOT_FOUND if it is not there. */
+/* Opens read-only, older schemas too; FB_NOT_FOUND if it is not there. */
 FB_MUST_USE fb_status fb_store_open_read(fb_store **out, const char *path);
 void fb_store_close(fb_store *store); /* takes NULL */
 

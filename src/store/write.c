@@ -107,10 +107,11 @@ fb_status fb_store_put_host(fb_store *store, const char *sha256,
 fb_status fb_store_put_model(fb_store *store, const fb_store_model *row,
                              int64_t *id_out)
 {
-    static const struct table table = {"model", "sha256",
-                                       "name, architecture, layers, heads, kv_heads, "
-                                       "head_dim, template_sha256, tokenizer_sha256, "
-                                       "facts"};
+    static const struct table table = {
+        "model",
+        "sha256, name, architecture, layers, heads, kv_heads, head_dim, "
+        "template_sha256, tokenizer_sha256, facts",
+        ""};
     const fb_value values[] = {
         fb_value_text(row->sha256),
         fb_value_text(row->name),
@@ -130,8 +131,9 @@ fb_status fb_store_put_model(fb_store *store, const fb_store_model *row,
 fb_status fb_store_put_task(fb_store *store, const fb_store_task *row, int64_t *id_out)
 {
     static const struct table table = {"task",
-                                       "name, version, metric, params, data_sha256",
-                                       "unit, lower_is_better, margin"};
+                                       "name, version, metric, params, data_sha256, "
+                                       "unit, lower_is_better, margin",
+                                       ""};
     const fb_value values[] = {
         fb_value_text(row->name),           fb_value_int(row->version),
         fb_value_text(row->metric),         fb_value_text(row->params),
@@ -146,7 +148,7 @@ fb_status fb_store_put_sample(fb_store *store, const fb_store_sample *row,
                               int64_t *id_out)
 {
     static const struct table table = {
-        "sample", "task_id, key, tokens_sha256",
+        "sample", "task_id, key, tokens_sha256, has_texts",
         "grp, context_tokens, question_tokens, cut_tokens, context, question, "
         "expected, depth, length, needle, token_text"};
     const fb_value depth =
@@ -155,6 +157,7 @@ fb_status fb_store_put_sample(fb_store *store, const fb_store_sample *row,
         fb_value_int(row->task),
         fb_value_text(row->key),
         fb_value_text(row->tokens_sha256),
+        fb_value_int(row->context != NULL),
         fb_value_text(row->group != NULL ? row->group : row->key),
         fb_value_int(row->context_tokens),
         fb_value_int(row->question_tokens),
@@ -174,8 +177,10 @@ fb_status fb_store_put_sample(fb_store *store, const fb_store_sample *row,
 fb_status fb_store_put_rule(fb_store *store, const fb_store_rule *row, int64_t *id_out)
 {
     static const struct table table = {
-        "rule", "label, expression, abi, source_sha256",
-        "family, origin, state_bytes, deployable, accounted, is_random, is_reference"};
+        "rule",
+        "label, expression, abi, source_sha256, family, origin, state_bytes, "
+        "deployable, accounted, is_random, is_reference",
+        ""};
     const fb_value values[] = {
         fb_value_text(row->label),       fb_value_text(row->expression),
         fb_value_int(row->abi),          fb_value_text(row->source_sha256),

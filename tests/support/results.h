@@ -47,14 +47,16 @@ struct results_ids {
     int64_t experiment, host, model;
 };
 
+#define RESULTS_SPEC  "5bec000000000000000000000000000000000000000000000000000000000001"
+#define RESULTS_MODEL "3f2a9c0000000000000000000000000000000000000000000000000000000000"
+
 static inline struct results_ids results_begin(fb_store *store, const char *baseline)
 {
     const fb_store_experiment experiment = {
         .name = "trial",
         .question = "Which one?",
         .spec = "name: trial\n",
-        .spec_sha256 = "5bec0000000000000000000000000000"
-                       "00000000000000000000000000000001",
+        .spec_sha256 = RESULTS_SPEC,
         .class_name = "closed",
         .program = "flexbudget 0.1.0",
         .baseline = baseline,
@@ -64,8 +66,7 @@ static inline struct results_ids results_begin(fb_store *store, const char *base
         .compute = "cap5",
     };
     const fb_store_model model = {
-        .sha256 = "3f2a9c0000000000000000000000000000"
-                  "000000000000000000000000000000",
+        .sha256 = RESULTS_MODEL,
         .name = "tiny",
         .architecture = "llama",
         .layers = 2,

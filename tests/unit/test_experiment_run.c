@@ -202,6 +202,41 @@ static void changed_data_is_another_experiment(void **state)
     assert_int_equal(result.done, 1);
 }
 
+/* --- several experiments in a file --- */
+
+static void check_kept(const char *spec_sha256, double margin, const char *reference)
+{
+    fb_store *store;
+    const fb_results *r;
+
+    assert_ok(fb_store_open_read(&store, test_path(folder, "a.db")));
+    assert_ok(fb_store_read(store, spec_sha256, &r));
+    assert_true(r->tasks[0].margin == margin);
+    for (int i = 0; i < r->n_rules; i++)
+        assert_int_equal(r->rules[i].is_reference,
+                         strcmp(r->rules[i].label, "full") == 0 ||
+                             strcmp(r->rules[i].label, reference) == 0);
+    fb_results_free(r);
+    fb_store_close(store);
+}
+
+static void experiments_of_one_file_keep_their_margins_and_references(void **state)
+{
+    const fb_run_options add = {.add = true};
+    char first[FB_HASH_HEX], second[FB_HASH_HEX];
+
+    (void)state;
+    small_open(&s, SMALL_TEXT "statistics: {margin: 0.25}\n");
+    assert_ok(fb_spec_hash(&s.spec, first));
+    assert_ok(run("a.db", NULL));
+    small_close(&s);
+    small_open(&s, SMALL_TEXT "statistics: {margin: 0.75}\nreference: h2o\n");
+    assert_ok(fb_spec_hash(&s.spec, second));
+    assert_ok(run("a.db", &add));
+    check_kept(first, 0.25, "full");
+    check_kept(second, 0.75, "h2o");
+}
+
 /* --- broken rules --- */
 
 static void choose_keys(const void *params, fb_choices *choices)
@@ -480,6 +515,7 @@ int main(void)
         test(another_version_of_the_program_does_not_continue),
         test(another_host_continues_and_each_cell_keeps_its_own),
         test(changed_data_is_another_experiment),
+        test(experiments_of_one_file_keep_their_margins_and_references),
         test(a_rule_that_breaks_a_promise_loses_its_own_cells),
         test(so_does_one_that_reads_the_future),
         test(failed_cells_are_tried_again),

@@ -165,6 +165,21 @@ static void a_newer_schema_is_refused_with_its_number(void **state)
     expect_refusal(f->path, FB_FORMAT, "no schema number");
 }
 
+/* Its experiments are another version's, and its rows may not tell ours apart. */
+static void an_older_schema_is_read_and_not_written(void **state)
+{
+    struct fixture *f = *state;
+    fb_store *store;
+
+    write_sound(f->path);
+    run_sql(f->path, "PRAGMA user_version = 1");
+    assert_int_equal(read_everything(f->path), FB_OK);
+    assert_fails(fb_store_open(&store, f->path), FB_UNSUPPORTED,
+                 "schema 1 is that of an older program");
+    assert_null(store);
+    assert_int_equal(read_everything(f->path), FB_OK); /* left as it was */
+}
+
 static void a_missing_file_is_said(void **state)
 {
     struct fixture *f = *state;
@@ -418,6 +433,7 @@ int main(void)
         test(a_text_file_is_not_taken_for_results),
         test(a_database_of_another_program_is_left_alone),
         test(a_newer_schema_is_refused_with_its_number),
+        test(an_older_schema_is_read_and_not_written),
         test(a_missing_file_is_said),
         test(every_name_is_the_name_of_a_file),
         test(two_may_make_the_same_file_at_once),

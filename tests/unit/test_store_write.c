@@ -94,6 +94,99 @@ static void rows_of_other_identity_are_other_rows(void **state)
     assert_int_not_equal(results_budget(f->store, "0.2"), f->budget);
 }
 
+/* The task, rule, model and sample of a second experiment, each like that of the fixture
+ * but for something that decides what its readers see. */
+static void put_twins(const struct fixture *f, struct results_ids *ids,
+                      fb_store_cell *cell)
+{
+    const fb_store_experiment experiment = {.name = "twin",
+                                            .spec = "name: twin\n",
+                                            .spec_sha256 = "77",
+                                            .class_name = "open",
+                                            .program = "flexbudget 0.1.0"};
+    const fb_store_model model = {.sha256 = RESULTS_MODEL,
+                                  .name = "tiny",
+                                  .architecture = "llama",
+                                  .layers = 2,
+                                  .heads = 4,
+                                  .kv_heads = 2,
+                                  .head_dim = 16,
+                                  .template_sha256 = "7e"};
+    const fb_store_task task = {.name = "needle",
+                                .version = 1,
+                                .params = "{}",
+                                .metric = "kl",
+                                .unit = "nat",
+                                .lower_is_better = true,
+                                .margin = 0.5};
+    const fb_store_rule rule = {.label = "snapkv",
+                                .expression = "snapkv:window=64",
+                                .family = "attention",
+                                .origin = "built-in",
+                                .abi = 1,
+                                .deployable = true,
+                                .accounted = true,
+                                .is_reference = true};
+    int64_t id;
+
+    ids->host = f->ids.host;
+    assert_ok(fb_store_put_experiment(f->store, &experiment, &ids->experiment));
+    assert_ok(fb_store_put_model(f->store, &model, &ids->model));
+    assert_ok(fb_store_put_task(f->store, &task, &id));
+    *cell = results_cell(ids, results_sample(f->store, id, 1), f->rule, f->budget, 0.2);
+    assert_ok(fb_store_put_rule(f->store, &rule, &cell->rule));
+}
+
+static void check_own(struct fixture *f, const char *spec, double margin,
+                      bool is_reference, const char *template)
+{
+    const fb_results *r;
+
+    assert_ok(fb_store_read(f->store, spec, &r));
+    assert_int_equal(r->n_tasks, 1);
+    assert_int_equal(r->n_rules, 1);
+    assert_near(r->tasks[0].margin, margin, 0);
+    assert_int_equal(r->rules[0].is_reference, is_reference);
+    if (template == NULL)
+        assert_null(r->model.template_sha256);
+    else
+        assert_string_equal(r->model.template_sha256, template);
+    fb_results_free(r);
+}
+
+static void experiments_of_one_file_keep_their_own_values(void **state)
+{
+    struct fixture *f = *state;
+    struct results_ids ids;
+    fb_store_cell cell = full_cell(f);
+
+    assert_ok(fb_store_put_cell(f->store, &cell));
+    put_twins(f, &ids, &cell);
+    assert_int_not_equal(ids.model, f->ids.model);
+    assert_int_not_equal(cell.sample, f->sample);
+    assert_int_not_equal(cell.rule, f->rule);
+    assert_ok(fb_store_put_cell(f->store, &cell));
+    check_own(f, RESULTS_SPEC, 0.02, false, NULL);
+    check_own(f, "77", 0.5, true, "7e");
+}
+
+/* One ran with --no-prompts, one did not. */
+static void a_sample_with_texts_is_another_row(void **state)
+{
+    struct fixture *f = *state;
+    char hash[FB_HASH_HEX];
+    fb_store_sample sample = {
+        .task = f->task, .key = "1", .tokens_sha256 = hash, .depth = -1};
+    int64_t without, with;
+
+    (void)snprintf(hash, sizeof hash, "%064d", 1);
+    assert_ok(fb_store_put_sample(f->store, &sample, &without));
+    assert_int_equal(without, f->sample);
+    sample.context = "text";
+    assert_ok(fb_store_put_sample(f->store, &sample, &with));
+    assert_int_not_equal(with, without);
+}
+
 static void a_note_is_kept_once(void **state)
 {
     struct fixture *f = *state;
@@ -338,10 +431,7 @@ static void one_file_holds_several_experiments(void **state)
     assert_string_equal(r->certificate, "{\"n\": 1}");
     assert_int_equal(r->n_cells, 0);
     fb_results_free(r);
-    assert_ok(fb_store_read(f->store,
-                            "5bec0000000000000000000000000000"
-                            "00000000000000000000000000000001",
-                            &r));
+    assert_ok(fb_store_read(f->store, RESULTS_SPEC, &r));
     assert_string_equal(r->name, "trial");
     assert_int_equal(r->n_cells, 1);
     fb_results_free(r);
@@ -409,6 +499,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test(a_row_put_twice_is_one_row),
         test(rows_of_other_identity_are_other_rows),
+        test(experiments_of_one_file_keep_their_own_values),
+        test(a_sample_with_texts_is_another_row),
         test(a_note_is_kept_once),
         test(a_cell_comes_back_as_it_was),
         test(children_of_a_cell_come_back_as_they_were),
