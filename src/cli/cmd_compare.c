@@ -7,9 +7,16 @@
 
 #include <string.h>
 
-enum { BASELINE, CONFIDENCE, MARGIN, RESAMPLES, OUT, JSON, CSV };
+enum { EXPERIMENT, BASELINE, CONFIDENCE, MARGIN, RESAMPLES, OUT, JSON, CSV };
 
 static const fb_option options[] = {
+    [EXPERIMENT] = {.name = "experiment",
+                    .type = FB_TYPE_TEXT,
+                    .initial = "",
+                    .argument = "NAME|HASH",
+                    .group = "Choose what",
+                    .help = "of a file with several, by name or the beginning of the "
+                            "hash (default: the newest)"},
     [BASELINE] = {.name = "baseline",
                   .type = FB_TYPE_TEXT,
                   .initial = "",
@@ -74,7 +81,8 @@ static fb_status add_file(const fb_line *line, const char *path, fb_format forma
     };
     fb_open_results open;
     char *text = NULL;
-    fb_status status = fb_results_open(&open, path, &asked);
+    fb_status status =
+        fb_results_open(&open, path, fb_values_text(v, EXPERIMENT), &asked);
 
     if (status == FB_OK) status = fb_analysis_print(open.analysis, format, &text);
     if (status == FB_OK) fb_text_puts(out, text);

@@ -8,9 +8,16 @@
 
 #include <string.h>
 
-enum { OUT, TITLE, SAMPLES, TEXT };
+enum { EXPERIMENT, OUT, TITLE, SAMPLES, TEXT };
 
 static const fb_option options[] = {
+    [EXPERIMENT] = {.name = "experiment",
+                    .type = FB_TYPE_TEXT,
+                    .initial = "",
+                    .argument = "NAME|HASH",
+                    .group = "Choose what",
+                    .help = "of a file with several, by name or the beginning of the "
+                            "hash (default: the newest)"},
     [OUT] = {.name = "out",
              .letter = 'o',
              .type = FB_TYPE_TEXT,
@@ -85,6 +92,7 @@ static fb_status write_page(const fb_line *line, const char *path,
 
 static fb_status report(const fb_line *line)
 {
+    const char *experiment = fb_values_text(&line->own, EXPERIMENT);
     const char *asked = fb_values_text(&line->own, OUT);
     char *path = asked[0] != '\0' ? fb_strdup(asked) : page_path(line->arguments[0]);
     const int n = line->n_arguments;
@@ -96,7 +104,7 @@ static fb_status report(const fb_line *line)
         status = fb_fail(FB_NO_MEMORY, "no memory for a page");
     if (status == FB_OK) status = fb_results_spare(path);
     for (int i = 0; i < n && status == FB_OK; i++)
-        status = fb_results_open(&open[i], line->arguments[i], NULL);
+        status = fb_results_open(&open[i], line->arguments[i], experiment, NULL);
     if (status == FB_OK) status = write_page(line, path, open);
     if (status == FB_OK) fb_say_note("wrote %s", path);
     for (int i = 0; open != NULL && i < n; i++)

@@ -40,15 +40,31 @@ static fb_status choose_options(const fb_results *results,
     return FB_OK;
 }
 
+static fb_status read_experiment(fb_open_results *out, const char *path,
+                                 const char *experiment)
+{
+    const bool is_chosen = experiment[0] != '\0';
+    char sha256[FB_HASH_HEX];
+    int n;
+
+    FB_TRY(fb_store_find(out->store, is_chosen ? experiment : NULL, sha256, &n));
+    FB_TRY(fb_store_read(out->store, sha256, &out->results));
+    if (n > 1 && !is_chosen)
+        fb_say_note("%s: the newest of %d experiments, '%s' (%.12s); --experiment NAME "
+                    "or HASH shows another",
+                    path, n, out->results->name, sha256);
+    return FB_OK;
+}
+
 fb_status fb_results_open(fb_open_results *out, const char *path,
-                          const fb_analysis_options *asked)
+                          const char *experiment, const fb_analysis_options *asked)
 {
     fb_analysis_options chosen;
     fb_status status;
 
     *out = (fb_open_results){0};
     status = fb_store_open_read(&out->store, path);
-    if (status == FB_OK) status = fb_store_read(out->store, NULL, &out->results);
+    if (status == FB_OK) status = read_experiment(out, path, experiment);
     if (status == FB_OK) status = choose_options(out->results, asked, &chosen);
     if (status == FB_OK)
         status = fb_analyse(&out->analysis, out->store, out->results, &chosen);

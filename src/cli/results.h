@@ -14,9 +14,12 @@ typedef struct fb_open_results {
     fb_analysis *analysis;
 } fb_open_results;
 
-/* The last experiment of a file. `asked` overrides what the experiment itself says of
- * confidence, resamples, margin and baseline: NULL or zero there means "as it says". */
+/* The experiment of a file with this name or beginning of a hash; for "" the newest, and
+ * where there are others it says so. `asked` overrides what the experiment itself says
+ * of confidence, resamples, margin and baseline: NULL or zero there means "as it
+ * says". */
 FB_MUST_USE fb_status fb_results_open(fb_open_results *out, const char *path,
+                                      const char *experiment,
                                       const fb_analysis_options *asked);
 void fb_results_close(fb_open_results *results);
 

@@ -213,6 +213,11 @@ typedef struct fb_results {
     void *owner; /* of all of the above: for fb_results_free alone */
 } fb_results;
 
+/* The spec hash of the experiment with this name, or whose hash begins so; of the newest
+ * for NULL. `n_out`: how many there are in the file. FB_NOT_FOUND if there is none,
+ * FB_USAGE if there are several: both name what there is. */
+FB_MUST_USE fb_status fb_store_find(fb_store *store, const char *asked,
+                                    char sha256_out[FB_HASH_HEX], int *n_out);
 /* The experiment with this spec hash, or the only (else the last) one for NULL. */
 FB_MUST_USE fb_status fb_store_read(fb_store *store, const char *spec_sha256,
                                     const fb_results **out);

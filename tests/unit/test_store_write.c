@@ -439,6 +439,53 @@ static void one_file_holds_several_experiments(void **state)
     assert_null(r);
 }
 
+static void put_named(fb_store *store, const char *name, const char *spec_sha256)
+{
+    const fb_store_experiment row = {.name = name,
+                                     .spec = "",
+                                     .spec_sha256 = spec_sha256,
+                                     .class_name = "open",
+                                     .program = "flexbudget 0.1.0"};
+    int64_t id;
+
+    assert_ok(fb_store_put_experiment(store, &row, &id));
+}
+
+static void finds(fb_store *store, const char *asked, const char *wanted)
+{
+    char sha256[FB_HASH_HEX];
+    int n;
+
+    assert_ok(fb_store_find(store, asked, sha256, &n));
+    assert_int_equal(n, 4);
+    assert_string_equal(sha256, wanted);
+}
+
+static void an_experiment_is_found_by_name_or_by_its_hash(void **state)
+{
+    struct fixture *f = *state;
+    char sha256[FB_HASH_HEX];
+    int n;
+
+    put_named(f->store, "second", "ab01");
+    put_named(f->store, "twice", "ab02");
+    put_named(f->store, "twice", "cd03");
+    finds(f->store, NULL, "cd03"); /* the newest */
+    finds(f->store, "trial", RESULTS_SPEC);
+    finds(f->store, "second", "ab01");
+    finds(f->store, "ab02", "ab02");
+    finds(f->store, "c", "cd03");
+    assert_fails(
+        fb_store_find(f->store, "twice", sha256, &n), FB_USAGE,
+        "several experiments are 'twice'\nhelp: by name or the beginning of "
+        "the hash: 'twice' (cd03), 'twice' (ab02), 'second' (ab01), 'trial' (");
+    assert_fails(fb_store_find(f->store, "ab", sha256, &n), FB_USAGE,
+                 "several experiments are 'ab'");
+    assert_fails(fb_store_find(f->store, "nobody", sha256, &n), FB_NOT_FOUND,
+                 "no experiment 'nobody'\nhelp: ");
+    assert_string_equal(sha256, "");
+}
+
 /* A process that is killed loses open cells only, and leaves a file that opens. */
 static void finished_cells_survive_a_killed_process(void **state)
 {
@@ -510,6 +557,7 @@ int main(void)
         test(cells_are_sorted_by_sample_rule_budget_seed),
         test(the_digest_does_not_depend_on_the_order),
         test(one_file_holds_several_experiments),
+        test(an_experiment_is_found_by_name_or_by_its_hash),
         test(finished_cells_survive_a_killed_process),
         test(a_closed_file_stands_alone),
         test(a_reader_cannot_write),
