@@ -7,7 +7,7 @@
  *
  * sweep    8 rules x 4 budgets on every prompt of the file: one reading, one batch
  * context  one context pass, plain or with the signals of all rules
- * limit    the matrix products of that pass and nothing else
+ * limit    the matrix products of that pass, of weights and of attention, and no more
  * decode   seconds per step of a batch of variants of one context
  *
  * SPDX-License-Identifier: MIT
@@ -190,38 +190,73 @@ static json_t *context_pass(int64_t n, bool signals)
     return json_pack("{s:f}", "seconds", seconds);
 }
 
-/* The products of one layer over rows in blocks, as the pass makes them. */
-static void multiply_layer(const fb_layer *w, int64_t n, int64_t width, int64_t ffn,
-                           int64_t attention)
+/* --- the limit: the products of a pass and nothing else */
+
+enum { ROWS = 256 }; /* of a block, as the pass has them */
+
+static fb_status fill(void *columns, int64_t begin, int64_t end, float *out)
 {
-    enum { ROWS = 256 };
-    const int64_t heads[] = {ROWS, attention}, inner[] = {ROWS, ffn},
-                  model_rows[] = {ROWS, width};
+    for (int64_t i = 0; i < (end - begin) * *(const int64_t *)columns; i++)
+        out[i] = 0.01f;
+    return FB_OK;
+}
 
-    for (int64_t first = 0; first < n; first += ROWS) {
+static fb_tensor filled_weight(int64_t rows, int64_t columns)
+{
+    return fb_weight(ops, rows, columns, fill, &columns);
+}
+
+static fb_tensor filled_rows(int64_t n, int64_t columns)
+{
+    return fb_full(ops, 2, (int64_t[]){n, columns}, 0.01);
+}
+
+static void multiply_weights(const fb_layer *w)
+{
+    const fb_model_facts *f = fb_model_get_facts(model);
+    const fb_tensor x = filled_rows(ROWS, f->width);
+
+    (void)fb_linear(ops, x, w->qkv);
+    (void)fb_linear(ops, filled_rows(ROWS, f->heads * f->head_dim), w->output);
+    (void)fb_linear(ops, x, w->gate_up);
+    (void)fb_linear(ops, filled_rows(ROWS, f->ffn), w->down);
+}
+
+/* Q K^T and P V over the entries that a block's rows see in the mean. */
+static void multiply_entries(fb_tensor keys, fb_tensor values, int64_t seen)
+{
+    const fb_model_facts *f = fb_model_get_facts(model);
+    const int64_t rows = ROWS * f->heads / f->kv_heads;
+    const fb_tensor q = filled_rows(rows, f->head_dim), p = filled_rows(rows, seen);
+
+    for (int64_t g = 0; g < f->kv_heads; g++) {
         fb_scope_open(ops);
-        {
-            const fb_tensor x = fb_full(ops, 2, model_rows, 0.01);
-            const fb_tensor o = fb_full(ops, 2, heads, 0.01),
-                            h = fb_full(ops, 2, inner, 0.01);
-
-            (void)fb_linear(ops, x, w->qkv);
-            (void)fb_linear(ops, o, w->output);
-            (void)fb_linear(ops, x, w->gate_up);
-            (void)fb_linear(ops, h, w->down);
-        }
+        (void)fb_linear(ops, q, keys);
+        (void)fb_linear(ops, p, values);
         fb_scope_close(ops);
     }
 }
 
 static json_t *limit(int64_t n)
 {
+    enum { MOST_BLOCKS = 256 };
     const fb_model_facts *f = fb_model_get_facts(model);
-    const int64_t start = fb_time_ns();
+    const int64_t blocks = n / ROWS < MOST_BLOCKS ? n / ROWS : MOST_BLOCKS;
+    fb_tensor keys[MOST_BLOCKS], values[MOST_BLOCKS];
+    int64_t start;
 
+    for (int64_t b = 0; b < blocks; b++) {
+        keys[b] = filled_weight(b * ROWS + ROWS / 2, f->head_dim);
+        values[b] = filled_weight(f->head_dim, b * ROWS + ROWS / 2);
+    }
+    start = fb_time_ns();
     for (int64_t l = 0; l < f->layers; l++)
-        multiply_layer(fb_model_layer(model, l), n, f->width, f->ffn,
-                       f->heads * f->head_dim);
+        for (int64_t b = 0; b < blocks; b++) {
+            fb_scope_open(ops);
+            multiply_weights(fb_model_layer(model, l));
+            multiply_entries(keys[b], values[b], b * ROWS + ROWS / 2);
+            fb_scope_close(ops);
+        }
     stop_on(fb_ops_status(ops));
     return json_pack("{s:f}", "seconds", seconds_since(start));
 }
