@@ -255,7 +255,7 @@ static fb_status add_budget(const fb_runner *run, draft *d, const fb_outcome *ou
 
 static const char *stop_name(fb_stop stop)
 {
-    static const char *const names[] = {"reference", "end", "length", "string"};
+    static const char *const names[] = {"end", "length", "string"};
 
     return names[stop];
 }

@@ -27,21 +27,20 @@ typedef struct group {
 /* --- stop strings --- */
 
 /* True once the text so far contains a stop string. */
-static bool is_done(void *self, const int32_t *ids, int64_t n)
+static fb_status is_done(void *self, const int32_t *ids, int64_t n, bool *out)
 {
     const group *g = self;
     char *text = NULL;
     size_t n_text = 0;
-    bool found = false;
 
-    if (g->sample->stop.n == 0) return false;
-    if (fb_tokenizer_decode(fb_model_tokenizer(g->run->plan->model), ids, n, true,
-                            &text, &n_text) != FB_OK)
-        return false;
-    for (int i = 0; i < g->sample->stop.n && !found; i++)
-        found = strstr(text, g->sample->stop.text[i]) != NULL;
+    *out = false;
+    if (g->sample->stop.n == 0) return FB_OK;
+    FB_TRY(fb_tokenizer_decode(fb_model_tokenizer(g->run->plan->model), ids, n, true,
+                               &text, &n_text));
+    for (int i = 0; i < g->sample->stop.n && !*out; i++)
+        *out = strstr(text, g->sample->stop.text[i]) != NULL;
     fb_free(text);
-    return found;
+    return FB_OK;
 }
 
 /* --- answering --- */
