@@ -94,7 +94,7 @@ static fb_status force(const struct group *group, int64_t first, int64_t n)
     if (status == FB_OK)
         status = fb_measure(group->reading, q,
                             fb_batch_hidden(&batch, x, q->n_prompt - 1, q->n_answer),
-                            group->out + first);
+                            group->ledgers, group->out + first);
     fb_scope_close(ops);
     return status;
 }
