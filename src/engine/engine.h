@@ -100,7 +100,8 @@ FB_MUST_USE fb_status fb_evict(fb_variant **out, fb_reading *reading, int rule,
 FB_MUST_USE fb_status fb_evict_masked(fb_variant **out, fb_reading *reading, int rule,
                                       const fb_protect *protect, int64_t protect_last,
                                       int64_t k);
-/* A set chosen elsewhere (copied), under the same budget check: to load a stored one. */
+/* A set chosen elsewhere (copied), under the same budget check. For tests: what another
+ * program kept, or a set for which the answer is known, no rule would choose. */
 FB_MUST_USE fb_status fb_evict_given(fb_variant **out, fb_reading *reading,
                                      const fb_kept *kept, int64_t budget_entries);
 /* All entries stay: the row `full`. Uses the reading's own cache. */
