@@ -137,8 +137,9 @@ typedef struct fb_answer {
     double *kl;         /* [n] KL(full || this), nats */
     int32_t *top1;      /* [n] arg max at each place of the reference */
     int32_t *full_top1; /* [n] the same of the full cache */
-    int32_t *ids;  /* [n_ids] the free answer: exactly what greedy decoding from the
-                           question gives, end token not included; NULL: not wanted */
+    /* [n_ids] the free answer, NULL if none is wanted: exactly what greedy decoding from
+     * the question gives, end token not included. */
+    int32_t *ids;
     int64_t n_ids; /* at most max_tokens */
     fb_stop stop;
     size_t tail_bytes; /* memory for question and answer, the same for all variants */
