@@ -22,7 +22,8 @@ enum {
     RULES = sizeof expressions / sizeof expressions[0],
     BUDGETS = sizeof budgets / sizeof budgets[0],
     FULL = RULES * BUDGETS,
-    VARIANTS
+    VARIANTS,
+    SPEAKERS = 5
 };
 
 static rig the;
@@ -59,10 +60,11 @@ static const char *random_model(int32_t end)
 
 static void open_variants(const char *model)
 {
+    const fb_ops_options one_thread = {.threads = 1}; /* the models are small */
     const fb_protect protect = {FB_PROTECT_EXPERIMENT, 2, 2};
     fb_seeded_rule seeded[RULES];
 
-    rig_open(&the, model, NULL, NULL);
+    rig_open(&the, model, &one_thread, NULL);
     for (int i = 1; i < CONTEXT; i++) /* 23 and 60 have no common factor */
         context[i] = FIRST + i * 23 % (CONTEXT - 1);
     prompt[0] = ASK;
@@ -184,17 +186,17 @@ static void check(const fb_answer *got, const int32_t *words, int64_t max_tokens
 /* Every variant, with references made of `words`. */
 static void check_references(const int32_t *words, int32_t end)
 {
-    static const int64_t lengths[] = {1, 8, LONG}, most[] = {1, 3, 8, LONG};
+    static const int64_t lengths[] = {1, 8, LONG};
     const int32_t stops[] = {NONE, words[4]};
     int32_t reference[LONG];
     fb_answer out[VARIANTS];
 
-    for (int i = 0; i < 3 * 4 * 2 * 2; i++) {
-        const int64_t n = lengths[i % 3], max_tokens = most[i / 3 % 4];
-        const int32_t stop = stops[i / 12 % 2];
+    for (int i = 0; i < 3 * 3 * 2 * 2; i++) {
+        const int64_t n = lengths[i % 3], max_tokens = lengths[i / 3 % 3];
+        const int32_t stop = stops[i / 9 % 2];
 
         memcpy(reference, words, sizeof reference);
-        if (i / 24 == 1) reference[n / 2] = NOBODY_SAYS;
+        if (i / 18 == 1) reference[n / 2] = NOBODY_SAYS;
         answer(reference, n, max_tokens, stop, out);
         for (int v = 0; v < VARIANTS; v++)
             check(&out[v], said[v], max_tokens, stop, end);
@@ -202,22 +204,22 @@ static void check_references(const int32_t *words, int32_t end)
     }
 }
 
-/* References of everybody's words. */
+/* References of the words of several, which others say too, wholly or in part. */
 static void check_all_references(const char *model, int32_t end)
 {
     int n = 0;
 
     open_variants(model);
-    for (int v = 0; v < VARIANTS; v++) {
+    for (int v = FULL; v >= 0 && n < SPEAKERS; v--) {
         bool is_new = true;
 
-        for (int w = 0; w < v; w++)
+        for (int w = FULL; w > v; w--)
             is_new &= memcmp(said[v], said[w], sizeof said[v]) != 0;
         if (!is_new) continue;
         check_references(said[v], end);
         n++;
     }
-    assert_true(n > 4); /* a reference is agreed with by some, wholly or in part */
+    assert_int_equal(n, SPEAKERS);
     close_variants();
 }
 
