@@ -1,12 +1,14 @@
 /* answer.c - a question and its answer for a group of variants.
  *
- * First the reference answer under teacher forcing, which gives NLL, KL and whether
- * greedy decoding would have said just that. Only variants that would have said
- * something else are decoded freely, from the first token that differs: before it, both
- * are the same.
+ * First the reference answer under teacher forcing, which gives NLL and KL. A free answer
+ * is what greedy decoding from the question says, and nothing else: as far as a variant
+ * agrees with the reference, the forced pass has shown it already, with the first token
+ * that differs; from there it is decoded token by token. A variant that agrees to the
+ * end goes on like any other, for it need not be silent after the reference.
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/check.h"
 #include "base/number.h"
 #include "engine/batch.h"
 #include "engine/measure.h"
@@ -29,7 +31,6 @@ struct group {
     int64_t *at;                /* [n] tokens in their tails */
     int32_t *ids;               /* [n * t] */
     const fb_variant **members; /* [n] of `sequence` */
-    int32_t *next;              /* [n] */
 };
 
 /* Tokens that a tail holds: the same for every variant of the question. */
@@ -93,7 +94,7 @@ static fb_status force(const struct group *group, int64_t first, int64_t n)
     if (status == FB_OK)
         status = fb_measure(group->reading, q,
                             fb_batch_hidden(&batch, x, q->n_prompt - 1, q->n_answer),
-                            group->out + first);
+                            group->ledgers, group->out + first);
     fb_scope_close(ops);
     return status;
 }
@@ -112,56 +113,40 @@ static fb_status force_all(const struct group *group)
 
 /* --- free answers --- */
 
-/* Places of the reference that greedy decoding reproduces from the start. */
-static int64_t agreed(const fb_answer *answer, const fb_question *question)
-{
-    int64_t i = 0;
-
-    while (i < question->n_answer && answer->top1[i] == question->answer[i])
-        i++;
-    return i;
-}
-
-/* What is known of a variant's free answer from teacher forcing. A reference that is
- * longer than a free answer may be gets no more room than any other answer. */
-static fb_status begin_answer(struct group *group, int v)
-{
-    const fb_question *q = group->question;
-    const int64_t same =
-        fb_smaller(agreed(&group->out[v], q), group->options->max_tokens);
-    const int64_t room = group->options->max_tokens;
-    fb_answer *answer = &group->out[v];
-
-    answer->ids = fb_alloc(FB_ACCOUNT_other, (size_t)room * sizeof *answer->ids);
-    if (answer->ids == NULL) return fb_fail(FB_NO_MEMORY, "no memory for an answer");
-    memcpy(answer->ids, q->answer, (size_t)same * sizeof *answer->ids);
-    answer->n_ids = same;
-    answer->stop = FB_STOP_reference;
-    group->next[v] = same < q->n_answer ? answer->top1[same] : -1;
-    return FB_OK;
-}
-
-/* Takes the next token in, or stops. */
-static bool take(struct group *group, int v, int32_t id)
+/* Takes the next token of greedy decoding in; whether the variant goes on talking. */
+static fb_status take(const struct group *group, int v, int32_t id, bool *talking)
 {
     const fb_answer_options *options = group->options;
     fb_answer *answer = &group->out[v];
+    bool is_done = false;
 
-    if (answer->n_ids >= options->max_tokens) {
-        answer->stop = FB_STOP_length;
-        return false;
-    }
-    if (fb_tokenizer_is_end(fb_model_tokenizer(group->reading->engine->model), id)) {
-        answer->stop = FB_STOP_end;
-        return false;
-    }
+    *talking = false;
+    answer->stop = FB_STOP_end;
+    if (fb_tokenizer_is_end(fb_model_tokenizer(group->reading->engine->model), id))
+        return FB_OK;
     answer->ids[answer->n_ids++] = id;
-    group->next[v] = id;
-    if (options->is_done == NULL ||
-        !options->is_done(options->self, answer->ids, answer->n_ids))
-        return true;
-    answer->stop = FB_STOP_string;
-    return false;
+    if (options->is_done != NULL)
+        FB_TRY(options->is_done(options->self, answer->ids, answer->n_ids, &is_done));
+    answer->stop = is_done ? FB_STOP_string : FB_STOP_length;
+    *talking = !is_done && answer->n_ids < options->max_tokens;
+    return FB_OK;
+}
+
+/* What the forced pass shows of a variant's free answer. */
+static fb_status begin_answer(const struct group *group, int v, bool *talking)
+{
+    const fb_question *q = group->question;
+    const size_t room = (size_t)group->options->max_tokens;
+    fb_answer *answer = &group->out[v];
+
+    answer->ids = fb_alloc(FB_ACCOUNT_other, fb_size_mul(room, sizeof *answer->ids));
+    if (answer->ids == NULL) return fb_fail(FB_NO_MEMORY, "no memory for an answer");
+    *talking = true;
+    for (int64_t i = 0; *talking && i < q->n_answer; i++) {
+        FB_TRY(take(group, v, answer->top1[i], talking));
+        if (answer->top1[i] != q->answer[i]) break;
+    }
+    return FB_OK;
 }
 
 /* One token for each of the n variants in `sequence`. */
@@ -208,7 +193,7 @@ static int64_t gather(struct group *group, const bool *talking)
         group->sequence[n] = v;
         group->members[n] = group->variants[v];
         group->at[n] = group->question->n_prompt + group->out[v].n_ids - 1;
-        group->ids[n] = group->next[v];
+        group->ids[n] = group->out[v].ids[group->out[v].n_ids - 1];
         n++;
     }
     return n;
@@ -220,16 +205,14 @@ static fb_status decode(struct group *group, bool *talking)
     int64_t n;
 
     (void)fb_enter(group->reading->engine, FB_PHASE_decode, FB_SCOPE_model);
-    for (int v = 0; v < group->n; v++) {
-        FB_TRY(begin_answer(group, v));
-        talking[v] = group->next[v] >= 0 && take(group, v, group->next[v]);
-    }
+    for (int v = 0; v < group->n; v++)
+        FB_TRY(begin_answer(group, v, &talking[v]));
     while (status == FB_OK && (n = gather(group, talking)) > 0) {
         status = step(group, n);
         for (int64_t i = 0; status == FB_OK && i < n; i++) {
             const int v = (int)group->sequence[i];
 
-            talking[v] = take(group, v, group->ids[i]);
+            status = take(group, v, group->ids[i], &talking[v]);
         }
     }
     return status;
@@ -250,10 +233,9 @@ static fb_status open_group(struct group *group)
     group->sequence = fb_alloc(FB_ACCOUNT_other, n * sizeof *group->sequence);
     group->at = fb_alloc(FB_ACCOUNT_other, n * sizeof *group->at);
     group->ids = fb_alloc(FB_ACCOUNT_other, n * t * sizeof *group->ids);
-    group->next = fb_alloc(FB_ACCOUNT_other, n * sizeof *group->next);
     group->members = fb_alloc(FB_ACCOUNT_other, n * sizeof *group->members);
     has_all = group->ledgers != NULL && group->sequence != NULL && group->at != NULL &&
-              group->ids != NULL && group->next != NULL && group->members != NULL;
+              group->ids != NULL && group->members != NULL;
     for (size_t v = 0; v < n; v++) {
         fb_answer *answer = &group->out[v];
 
@@ -278,7 +260,6 @@ static void close_group(struct group *group)
     fb_free(group->sequence);
     fb_free(group->at);
     fb_free(group->ids);
-    fb_free(group->next);
     fb_free(group->members);
 }
 
@@ -307,6 +288,7 @@ fb_status fb_answer_group(fb_reading *reading, fb_variant *const *variants,
                           .out = out};
     fb_status status;
 
+    FB_ASSERT(!options->generate || options->max_tokens > 0);
     memset(out, 0, (size_t)n_variants * sizeof *out);
     FB_TRY(fb_reading_answer(reading, question, false));
     status = open_group(&group);

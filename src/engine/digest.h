@@ -43,7 +43,7 @@ typedef struct fb_digest_cell {
     const char *kept_sha256; /* fb_kept_sha256 */
     const int32_t *ids;      /* of the free answer [n_ids] */
     int64_t n_ids;
-    const char *stop;              /* why it ended: "reference", "end", ... */
+    const char *stop;              /* why it ended: "end", "length", "string" */
     const fb_digest_score *scores; /* [n_scores], their order counts */
     int n_scores;
     int64_t evicted; /* entries */

@@ -100,7 +100,8 @@ FB_MUST_USE fb_status fb_evict(fb_variant **out, fb_reading *reading, int rule,
 FB_MUST_USE fb_status fb_evict_masked(fb_variant **out, fb_reading *reading, int rule,
                                       const fb_protect *protect, int64_t protect_last,
                                       int64_t k);
-/* A set chosen elsewhere (copied), under the same budget check: to load a stored one. */
+/* A set chosen elsewhere (copied), under the same budget check. For tests: what another
+ * program kept, or a set for which the answer is known, no rule would choose. */
 FB_MUST_USE fb_status fb_evict_given(fb_variant **out, fb_reading *reading,
                                      const fb_kept *kept, int64_t budget_entries);
 /* All entries stay: the row `full`. Uses the reading's own cache. */
@@ -115,19 +116,18 @@ const fb_ledger *fb_variant_ledger(const fb_variant *variant);
 /* --- answering --- */
 
 typedef struct fb_answer_options {
-    bool generate; /* decode freely where the arg max is not the reference throughout */
-    int64_t max_tokens; /* of a free answer */
+    bool generate;      /* a free answer is wanted */
+    int64_t max_tokens; /* of a free answer; at least 1 if one is wanted */
     /* Ends a free answer early; NULL: only end tokens do. Called with the ids so
-     * far. */
-    bool (*is_done)(void *self, const int32_t *ids, int64_t n);
+     * far, after each. */
+    fb_status (*is_done)(void *self, const int32_t *ids, int64_t n, bool *out);
     void *self;
 } fb_answer_options;
 
 typedef enum fb_stop {
-    FB_STOP_reference,
-    FB_STOP_end,
-    FB_STOP_length,
-    FB_STOP_string
+    FB_STOP_end,    /* an end token */
+    FB_STOP_length, /* max_tokens */
+    FB_STOP_string  /* is_done */
 } fb_stop;
 
 /* What one variant said. Free with fb_answer_clear. */
@@ -137,9 +137,10 @@ typedef struct fb_answer {
     double *kl;         /* [n] KL(full || this), nats */
     int32_t *top1;      /* [n] arg max at each place of the reference */
     int32_t *full_top1; /* [n] the same of the full cache */
-    int32_t *ids; /* the free answer, end token not included; the reference if em_tf;
-                     at most max_tokens */
-    int64_t n_ids;
+    /* [n_ids] the free answer, NULL if none is wanted: exactly what greedy decoding from
+     * the question gives, end token not included. */
+    int32_t *ids;
+    int64_t n_ids; /* at most max_tokens */
     fb_stop stop;
     size_t tail_bytes; /* memory for question and answer, the same for all variants */
     fb_ledger ledger;  /* question, answer and decoding, as if alone */

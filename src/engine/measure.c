@@ -1,7 +1,8 @@
 /* measure.c - logits a few rows at a time, measured and dropped.
  *
  * The full cache's logits are made again from its hidden rows rather than kept: a row
- * of logits is a hundred times larger.
+ * of logits is a hundred times larger. They are made once for all variants and charged
+ * to nobody, like the pass that gave the rows: every cell is compared with them.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,9 +16,10 @@ enum { MOST_ROWS = 32 }; /* of logits at a time; changes no bit */
 
 /* A block of places of the answer, for a few variants. */
 struct block {
-    int64_t first, rows;       /* places of the answer */
-    int64_t variant, variants; /* members of the batch */
-    fb_tensor full;            /* logits of the full cache [rows, vocabulary] */
+    int64_t first, rows;          /* places of the answer */
+    int64_t variant, variants;    /* members of the batch */
+    fb_tensor full;               /* logits of the full cache [rows, vocabulary] */
+    int32_t full_top1[MOST_ROWS]; /* [rows] */
 };
 
 static fb_status measure_block(const fb_reading *reading, const fb_question *question,
@@ -25,7 +27,7 @@ static fb_status measure_block(const fb_reading *reading, const fb_question *que
 {
     const fb_engine *engine = reading->engine;
     fb_ops *ops = engine->ops;
-    int32_t target[MOST_ROWS], top1[MOST_ROWS], full_top1[MOST_ROWS];
+    int32_t target[MOST_ROWS], top1[MOST_ROWS];
     double nll[MOST_ROWS], kl[MOST_ROWS];
     const int64_t n = b->variants * b->rows;
     fb_tensor h, logits;
@@ -39,7 +41,6 @@ static fb_status measure_block(const fb_reading *reading, const fb_question *que
     FB_TRY(fb_nll(ops, logits, target, nll));
     FB_TRY(fb_kl(ops, b->full, logits, kl));
     FB_TRY(fb_argmax(ops, logits, top1));
-    FB_TRY(fb_argmax(ops, b->full, full_top1));
     for (int64_t r = 0; r < n; r++) {
         fb_answer *answer = &out[b->variant + r / b->rows];
         const int64_t i = b->first + r % b->rows;
@@ -47,47 +48,59 @@ static fb_status measure_block(const fb_reading *reading, const fb_question *que
         answer->nll[i] = nll[r];
         answer->kl[i] = kl[r];
         answer->top1[i] = top1[r];
-        answer->full_top1[i] = full_top1[r % b->rows];
+        answer->full_top1[i] = b->full_top1[r % b->rows];
     }
     return FB_OK;
 }
 
-/* All variants at places [first, first + rows) of the answer. */
-static fb_status measure_places(const fb_reading *reading, const fb_question *question,
-                                fb_tensor hidden, int64_t first, int64_t rows,
-                                fb_answer *out)
+static fb_status look_at_full(const fb_reading *reading, struct block *b)
 {
     const fb_engine *engine = reading->engine;
     fb_ops *ops = engine->ops;
-    const int64_t n = fb_size(ops, hidden, 0), most = MOST_ROWS / rows;
-    const fb_tensor places = fb_narrow(ops, hidden, 1, first, rows);
-    struct block block = {.first = first, .rows = rows};
-    fb_status status = FB_OK;
 
-    block.full = fb_linear(ops, fb_narrow(ops, reading->hidden, 0, first, rows),
-                           fb_model_head(engine->model));
+    fb_ops_charge(ops, NULL, 0);
+    b->full = fb_linear(ops, fb_narrow(ops, reading->hidden, 0, b->first, b->rows),
+                        fb_model_head(engine->model));
+    return fb_argmax(ops, b->full, b->full_top1);
+}
+
+/* All variants at places [first, first + rows) of the answer. */
+static fb_status measure_places(const fb_reading *reading, const fb_question *question,
+                                fb_tensor hidden, struct block *b,
+                                fb_ledger *const *ledgers, fb_answer *out)
+{
+    fb_ops *ops = reading->engine->ops;
+    const int64_t n = fb_size(ops, hidden, 0), most = MOST_ROWS / b->rows;
+    fb_status status = look_at_full(reading, b);
+    fb_tensor places;
+
+    fb_ops_charge(ops, ledgers, (int)n);
+    places = fb_narrow(ops, hidden, 1, b->first, b->rows);
     for (int64_t v = 0; status == FB_OK && v < n; v += most) {
-        block.variant = v;
-        block.variants = fb_smaller(most, n - v);
+        b->variant = v;
+        b->variants = fb_smaller(most, n - v);
+        fb_ops_charge(ops, ledgers + v, (int)b->variants);
         fb_scope_open(ops);
-        status = measure_block(reading, question, places, &block, out);
+        status = measure_block(reading, question, places, b, out);
         fb_scope_close(ops);
     }
     return status;
 }
 
 fb_status fb_measure(const fb_reading *reading, const fb_question *question,
-                     fb_tensor hidden, fb_answer *out)
+                     fb_tensor hidden, fb_ledger *const *ledgers, fb_answer *out)
 {
     const fb_engine *engine = reading->engine;
     const fb_place place = fb_ops_place(engine->ops);
+    struct block block;
     fb_status status = FB_OK;
 
     fb_ops_move(engine->ops, (fb_place){place.phase, FB_SCOPE_measure});
     for (int64_t i = 0; status == FB_OK && i < question->n_answer; i += MOST_ROWS) {
+        block = (struct block){.first = i,
+                               .rows = fb_smaller(MOST_ROWS, question->n_answer - i)};
         fb_scope_open(engine->ops);
-        status = measure_places(reading, question, hidden, i,
-                                fb_smaller(MOST_ROWS, question->n_answer - i), out);
+        status = measure_places(reading, question, hidden, &block, ledgers, out);
         fb_scope_close(engine->ops);
     }
     fb_ops_move(engine->ops, place);

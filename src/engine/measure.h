@@ -8,8 +8,10 @@
 #include "engine/reading.h"
 
 /* Fills nll, kl, top1, full_top1 of out [n] from hidden [n, n_answer, width], against
- * the full cache's answer in `reading`. Never holds more than a few rows of logits. */
+ * the full cache's answer in `reading`, charged to ledgers [n]. Never holds more than a
+ * few rows of logits. */
 FB_MUST_USE fb_status fb_measure(const fb_reading *reading, const fb_question *question,
-                                 fb_tensor hidden, fb_answer *out);
+                                 fb_tensor hidden, fb_ledger *const *ledgers,
+                                 fb_answer *out);
 
 #endif

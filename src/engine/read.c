@@ -115,16 +115,54 @@ static void charge_to(fb_reading *reading, fb_ledger *ledger)
     fb_ops_charge(reading->engine->ops, &reading->payer, 1);
 }
 
+static bool reads_sum(const fb_scored_rule *rule)
+{
+    return (fb_bound_rule_choices(rule->rule)->reads & FB_READS_ATTENTION_SUM) != 0;
+}
+
+/* Rows of attention that this rule reads. */
+static int64_t own_window(const fb_reading *reading, const fb_scored_rule *rule)
+{
+    const fb_choices *choices = fb_bound_rule_choices(rule->rule);
+
+    if ((choices->reads & FB_READS_WINDOW_ATTENTION) == 0) return 0;
+    return fb_smaller(choices->window, reading->n);
+}
+
+/* The last rows are the rule's own. Alone it would be given no others, so it does not
+ * pay for the cut. */
+static fb_tensor own_rows(const fb_reading *reading, const fb_scored_rule *rule,
+                          fb_tensor rows)
+{
+    const int64_t own = own_window(reading, rule);
+    fb_ops *ops = reading->engine->ops;
+    const int64_t all = fb_size(ops, rows, 1);
+    fb_place before;
+
+    if (own == 0 || own == all) return rows;
+    before = fb_enter(reading->engine, FB_PHASE_context, FB_SCOPE_signal);
+    fb_ops_charge(ops, NULL, 0);
+    rows = fb_narrow(ops, rows, 1, all - own, own);
+    fb_ops_move(ops, before);
+    return rows;
+}
+
 static fb_status score_layer(void *self, int64_t layer, fb_tensor sum, fb_tensor rows)
 {
     fb_reading *reading = self;
+    fb_ops *ops = reading->engine->ops;
     fb_status status = FB_OK;
 
     for (int r = 0; status == FB_OK && r < reading->n_rules; r++) {
-        if (!scores_now(reading, &reading->rules[r])) continue;
-        charge_to(reading, &reading->rules[r].ledger);
-        status = fb_reading_score_layer(reading, &reading->rules[r], layer, sum, rows,
-                                        FB_NONE);
+        fb_scored_rule *rule = &reading->rules[r];
+        fb_tensor own;
+
+        if (!scores_now(reading, rule)) continue;
+        fb_scope_open(ops);
+        own = own_rows(reading, rule, rows);
+        charge_to(reading, &rule->ledger);
+        status = fb_reading_score_layer(reading, rule, layer, sum, own, FB_NONE);
+        fb_scope_close(ops);
     }
     charge_to(reading, &reading->pass);
     return status;
@@ -134,29 +172,32 @@ static fb_status score_layer(void *self, int64_t layer, fb_tensor sum, fb_tensor
 static void ask_for_signals(const fb_reading *reading, fb_context_pass *pass)
 {
     for (int r = 0; r < reading->n_rules; r++) {
-        const fb_choices *choices = fb_bound_rule_choices(reading->rules[r].rule);
+        const fb_scored_rule *rule = &reading->rules[r];
 
-        if (!scores_now(reading, &reading->rules[r])) continue;
-        if (choices->reads & FB_READS_ATTENTION_SUM) pass->wants_sum = true;
-        if ((choices->reads & FB_READS_WINDOW_ATTENTION) &&
-            choices->window > pass->window)
-            pass->window = choices->window;
+        if (!scores_now(reading, rule)) continue;
+        pass->wants_sum |= reads_sum(rule);
+        pass->window = fb_larger(pass->window, own_window(reading, rule));
     }
-    pass->window = fb_smaller(pass->window, reading->n);
 }
 
-static void add_share(fb_count *to, const fb_count *from, double share)
+/* Entries that the last `rows` tokens of the context see, each those up to itself. */
+static double entries_seen(const fb_reading *reading, int64_t rows)
+{
+    return (double)rows * (double)reading->n - (double)rows * (double)(rows - 1) / 2;
+}
+
+/* `part` of `all` units that `from` has counted. Whole numbers, so the order is exact. */
+static void add_part(fb_count *to, const fb_count *from, double part, double all)
 {
     to->calls += from->calls;
-    to->flops += from->flops * share;
-    to->bytes += from->bytes * share;
+    to->flops += from->flops / all * part;
+    to->bytes += from->bytes / all * part;
 }
 
 /* A rule's cells pay for the plain pass and for the reductions that this rule reads, as
- * if it were alone: of the rows of the longest window, its own part. */
+ * if it were alone: of the rows of the longest window, its own last ones. */
 static void charge_pass(fb_reading *reading, fb_scored_rule *rule, int64_t window)
 {
-    const fb_choices *choices = fb_bound_rule_choices(rule->rule);
     const fb_count *signal = reading->pass.count[FB_PHASE_context][FB_SCOPE_signal];
     fb_count *own = rule->ledger.count[FB_PHASE_context][FB_SCOPE_signal];
     fb_ledger plain = reading->pass;
@@ -165,11 +206,12 @@ static void charge_pass(fb_reading *reading, fb_scored_rule *rule, int64_t windo
            sizeof plain.count[FB_PHASE_context][FB_SCOPE_signal]);
     fb_ledger_add(&rule->ledger, &plain);
     if (!scores_now(reading, rule)) return;
-    if (choices->reads & FB_READS_ATTENTION_SUM)
-        add_share(&own[FB_OP_attention_sum], &signal[FB_OP_attention_sum], 1);
-    if (choices->reads & FB_READS_WINDOW_ATTENTION)
-        add_share(&own[FB_OP_attention_rows], &signal[FB_OP_attention_rows],
-                  (double)fb_smaller(choices->window, reading->n) / (double)window);
+    if (reads_sum(rule))
+        add_part(&own[FB_OP_attention_sum], &signal[FB_OP_attention_sum], 1, 1);
+    if (own_window(reading, rule) > 0)
+        add_part(&own[FB_OP_attention_rows], &signal[FB_OP_attention_rows],
+                 entries_seen(reading, own_window(reading, rule)),
+                 entries_seen(reading, window));
 }
 
 /* Of the keys and values of every layer, entry by entry. */

@@ -5,8 +5,8 @@
  * cell that is done is never computed again, one that failed is tried again. Nothing
  * that differs between an interrupted and an undisturbed run enters a digest.
  *
- * A rule that breaks a promise loses its own cells, which are stored as failed with
- * the reason; the others go on.
+ * A rule that breaks a promise loses its own cells, and a cell whose answer cannot be
+ * measured or scored is lost alone: stored as failed with the reason; the others go on.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -30,6 +30,12 @@ static const fb_metric *metric_of(const fb_plan_sample *sample)
     return fb_metric_find(sample->metric);
 }
 
+bool fb_run_is_own_fault(fb_status status)
+{
+    return status != FB_OK && status != FB_NO_MEMORY && status != FB_IO &&
+           status != FB_STOPPED;
+}
+
 bool fb_run_needs_text(const fb_plan_sample *sample)
 {
     const fb_metric *metric = metric_of(sample);
@@ -117,11 +123,12 @@ static fb_status add_text_score(const fb_runner *run, draft *d,
 {
     const fb_bound_task *task = run->plan->spec->tasks[sample->task];
     double value = 0;
-
-    FB_TRY(fb_metric_text(
+    const fb_status status = fb_metric_text(
         sample->metric, d->answer, (const char *const *)sample->references.text,
         sample->references.n, (const char *const *)sample->classes.text,
-        sample->classes.n, &value));
+        sample->classes.n, &value);
+
+    if (status != FB_OK) return fb_context(status, "metric '%s'", sample->metric);
     add_score(d, fb_bound_task_metric(task)->name, value);
     return FB_OK;
 }
@@ -255,7 +262,7 @@ static fb_status add_budget(const fb_runner *run, draft *d, const fb_outcome *ou
 
 static const char *stop_name(fb_stop stop)
 {
-    static const char *const names[] = {"reference", "end", "length", "string"};
+    static const char *const names[] = {"end", "length", "string"};
 
     return names[stop];
 }
@@ -365,6 +372,8 @@ fb_status fb_run_store_cell(fb_runner *run, const fb_outcome *outcome)
     fb_free(d->counts);
     fb_free(d->ledger);
     fb_free(d);
+    if (fb_run_is_own_fault(status))
+        return fb_run_store_failure(run, outcome->cell, fb_error_message());
     return status;
 }
 

@@ -67,11 +67,6 @@ static fb_status read_for(fb_runner *run, int first, int n, fb_reading **out)
     return status;
 }
 
-static bool is_rules_fault(fb_status status)
-{
-    return status == FB_DEFECT || status == FB_BUDGET;
-}
-
 /* Some rule failed: finds out which ones, by reading for each alone. Without any rule
  * the reading must succeed, else it is not a rule's fault. */
 static fb_status find_culprits(fb_runner *run)
@@ -87,7 +82,7 @@ static fb_status find_culprits(fb_runner *run)
             fb_reading_free(reading);
             continue;
         }
-        if (!is_rules_fault(status)) return status;
+        if (!fb_run_is_own_fault(status)) return status;
         run->entrants[i].failure = fb_strdup(fb_error_message());
         if (run->entrants[i].failure == NULL)
             return fb_fail(FB_NO_MEMORY, "no memory for the run");
@@ -123,7 +118,7 @@ static fb_status read_document(fb_runner *run)
     FB_TRY(check_memory(run));
     fb_run_reset_peaks(run);
     status = read_for(run, 0, run->n_entrants, &run->reading);
-    if (is_rules_fault(status)) {
+    if (fb_run_is_own_fault(status)) {
         status = find_culprits(run);
         if (status == FB_OK) status = read_for(run, 0, run->n_entrants, &run->reading);
     }

@@ -88,9 +88,13 @@ typedef struct fb_outcome {
     size_t peak[FB_ACCOUNT_COUNT]; /* while answering */
 } fb_outcome;
 
+/* What the cell said, or its failure if no numbers can be made of that. */
 FB_MUST_USE fb_status fb_run_store_cell(fb_runner *run, const fb_outcome *outcome);
 FB_MUST_USE fb_status fb_run_store_failure(fb_runner *run, const fb_cell *cell,
                                            const char *reason);
+/* True unless memory, the disk or a request to stop is to blame: then a rule or a cell
+ * has failed, and the others go on. */
+bool fb_run_is_own_fault(fb_status status);
 /* True if this cell's metric is computed from a free answer. */
 bool fb_run_needs_text(const fb_plan_sample *sample);
 

@@ -27,21 +27,20 @@ typedef struct group {
 /* --- stop strings --- */
 
 /* True once the text so far contains a stop string. */
-static bool is_done(void *self, const int32_t *ids, int64_t n)
+static fb_status is_done(void *self, const int32_t *ids, int64_t n, bool *out)
 {
     const group *g = self;
     char *text = NULL;
     size_t n_text = 0;
-    bool found = false;
 
-    if (g->sample->stop.n == 0) return false;
-    if (fb_tokenizer_decode(fb_model_tokenizer(g->run->plan->model), ids, n, true,
-                            &text, &n_text) != FB_OK)
-        return false;
-    for (int i = 0; i < g->sample->stop.n && !found; i++)
-        found = strstr(text, g->sample->stop.text[i]) != NULL;
+    *out = false;
+    if (g->sample->stop.n == 0) return FB_OK;
+    FB_TRY(fb_tokenizer_decode(fb_model_tokenizer(g->run->plan->model), ids, n, true,
+                               &text, &n_text));
+    for (int i = 0; i < g->sample->stop.n && !*out; i++)
+        *out = strstr(text, g->sample->stop.text[i]) != NULL;
     fb_free(text);
-    return found;
+    return FB_OK;
 }
 
 /* --- answering --- */
@@ -78,7 +77,7 @@ static fb_status answer(group *g, int first, int n)
         return status;
     }
     fb_ops_reset(g->run->ops);
-    if (status != FB_DEFECT) return status;
+    if (!fb_run_is_own_fault(status)) return status;
     if (n == 1) return fb_run_store_failure(g->run, g->cell[first], fb_error_message());
     for (int i = first; i < first + n; i++)
         FB_TRY(answer(g, i, 1));
@@ -159,7 +158,7 @@ static fb_status add(group *g, const fb_cell *cell)
         return FB_OK;
     }
     fb_ops_reset(g->run->ops);
-    if (status != FB_DEFECT && status != FB_BUDGET) return status;
+    if (!fb_run_is_own_fault(status)) return status;
     return fb_run_store_failure(g->run, cell, fb_error_message());
 }
 
@@ -194,13 +193,16 @@ static fb_status foresee(const group *g, const fb_cell *cells, int n)
     status = fb_foresee(run->reading, &g->question);
     if (status == FB_OK) return FB_OK;
     fb_ops_reset(run->ops);
-    if (status != FB_DEFECT) return status;
+    if (!fb_run_is_own_fault(status)) return status;
     for (int i = 0; i < run->n_entrants; i++) {
         fb_entrant *entrant = &run->entrants[i];
 
-        if (entrant->failure == NULL &&
-            !fb_bound_rule_is_deployable(run->plan->spec->rules[entrant->rule].rule))
-            entrant->failure = fb_strdup(fb_error_message());
+        if (entrant->failure != NULL ||
+            fb_bound_rule_is_deployable(run->plan->spec->rules[entrant->rule].rule))
+            continue;
+        entrant->failure = fb_strdup(fb_error_message());
+        if (entrant->failure == NULL)
+            return fb_fail(FB_NO_MEMORY, "no memory for the run");
     }
     return FB_OK;
 }

@@ -26,7 +26,7 @@ typedef struct fb_array {
     int64_t offset; /* of the first element, in elements */
     fb_dtype dtype;
     bool is_weight; /* from fb_weight: [rows, columns] in the backend's own layout */
-    bool persists;  /* lives until fb_release */
+    bool persists;  /* lives until fb_release: no part of a batch */
     int n_dims;
     int64_t shape[FB_MAX_DIMS];
 } fb_array;

@@ -73,8 +73,10 @@ fb_status fb_ops_run(fb_ops *ops, enum fb_op op, const fb_call *call, double uni
 
 /* --- ledger.c */
 
-/* Work of a call: units of list.h, bytes of operands and result; shared evenly. */
-void fb_ops_count(fb_ops *ops, enum fb_op op, double units, double bytes);
+/* Work of a call: units of list.h, bytes of operands and result. Those of the batch are
+ * shared evenly, those `common` to its sequences are paid by each. */
+void fb_ops_count(fb_ops *ops, enum fb_op op, double units, double bytes,
+                  double common);
 /* The part of sequence `v` of `n` in a call that fb_ops_count_call counts as one. */
 void fb_ops_count_part(fb_ops *ops, enum fb_op op, int64_t v, int64_t n, fb_scope scope,
                        double units, double bytes);

@@ -194,6 +194,7 @@ fb_status fb_kl(fb_ops *ops, fb_tensor p, fb_tensor q, double *out)
     if (x->shape[0] < 1 || y->shape[1] < 1)
         fb_ops_broken(ops, FB_OP_kl, "nothing to compare with");
     call.in[0] = *x;
+    call.in[0].persists = true; /* like a weight: all of the batch read it whole */
     call.in[1] = *y;
     return fb_ops_run(ops, FB_OP_kl, &call, elements(y));
 }

@@ -91,10 +91,10 @@ void fb_ops_move(fb_ops *ops, fb_place place)
     ops->place = place;
 }
 
-void fb_ops_count(fb_ops *ops, enum fb_op op, double units, double bytes)
+void fb_ops_count(fb_ops *ops, enum fb_op op, double units, double bytes, double common)
 {
     const double n = ops->n_ledgers > 0 ? ops->n_ledgers : 1;
-    const fb_count share = {1, units * operators[op].flops / n, bytes / n};
+    const fb_count share = {1, units * operators[op].flops / n, bytes / n + common};
 
     for (int i = 0; i < ops->n_ledgers; i++)
         add(&ops->ledgers[i]->count[ops->place.phase][ops->place.scope][op], &share);

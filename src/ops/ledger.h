@@ -1,7 +1,13 @@
 /* ledger.h - every operator call, counted: calls, FLOPs, bytes, by phase and scope.
  *
  * A ledger belongs to one piece of work (a context pass, a rule's score, a cell). A
- * cell's ledger is the sum of what it would have cost alone.
+ * cell's ledger is the sum of what it would have cost alone, to the last bit: how many
+ * rules read the same context and how many cells share a batch does not enter.
+ *
+ * Nobody pays for what no rule can change: the full cache's own answer with its logits,
+ * which all are compared with, what it looked at (`oracle` is told, it does not
+ * compute), checksums of the cache, and memory that is cleared or cut to hand a rule
+ * the signals it asked for.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -38,7 +44,7 @@ typedef enum fb_phase {
 
 typedef struct fb_count {
     int64_t calls;
-    double flops, bytes; /* doubles: shares of a batch are fractions */
+    double flops, bytes; /* whole numbers, as doubles: they are large */
 } fb_count;
 
 typedef struct fb_ledger {

@@ -402,14 +402,20 @@ void fb_release(fb_ops *ops, fb_tensor a)
 
 /* --- the only callers of kernels */
 
+/* What lives longer than a batch is no part of it: each sequence reads it whole. */
+static void count(fb_ops *ops, enum fb_op op, const fb_call *call, double units)
+{
+    double bytes = fb_array_bytes(&call->out), common = 0;
+
+    for (int i = 0; i < 3; i++)
+        *(call->in[i].persists ? &common : &bytes) += fb_array_bytes(&call->in[i]);
+    fb_ops_count(ops, op, units, bytes, common);
+}
+
 fb_status fb_ops_run(fb_ops *ops, enum fb_op op, const fb_call *call, double units)
 {
-    double bytes = fb_array_bytes(&call->out);
-
     if (ops->status != FB_OK) return fb_ops_status(ops);
-    for (int i = 0; i < 3; i++)
-        bytes += fb_array_bytes(&call->in[i]);
-    if (op != FB_OP_attention) fb_ops_count(ops, op, units, bytes);
+    if (op != FB_OP_attention) count(ops, op, call, units);
     fb_ops_trace(ops, op, call);
     if (fb_ops_keep(ops, ops->backend->kernels[op](ops->self, call)) == FB_OK)
         return FB_OK;

@@ -61,9 +61,10 @@ FB_MUST_USE fb_status fb_to_host(fb_ops *ops, fb_tensor a, void *out, size_t byt
 
 /* --- ledger and trace --- */
 
-/* Calls from now on are charged to `ledgers[0 .. n)`: each gets 1/n of work that the
- * members of a batch share evenly, and its own part of attention. n = 0: to nobody. The
- * array is lent until the next call of this function. */
+/* Calls from now on are charged to `ledgers[0 .. n)`, the members of a batch: each pays
+ * what it would pay alone. That is 1/n of FLOPs and of the bytes of temporaries, all
+ * bytes of an operand that persists (a weight), and its own part of attention. n = 0: to
+ * nobody. The array is lent until the next call of this function. */
 void fb_ops_charge(fb_ops *ops, fb_ledger *const *ledgers, int n);
 /* Sets phase and scope of what follows; returns nothing, nests by saving
  * fb_ops_place. */

@@ -208,31 +208,6 @@ void fb_analysis_free(fb_analysis *analysis)
     fb_free(analysis);
 }
 
-fb_status fb_table_values(const fb_analysis *analysis, int table, int row, double *out)
-{
-    const fb_table *t;
-    const double *values; /* [n_samples] */
-
-    if (table < 0 || table >= analysis->n_tables)
-        return fb_fail(FB_USAGE, "there is no table %d", table);
-    t = &analysis->tables[table];
-    if (row < 0 || row >= t->n_rows)
-        return fb_fail(FB_USAGE, "there is no row %d", row);
-    values = t->values + (size_t)row * (size_t)t->n_samples;
-    for (int d = 0; d < t->n_documents; d++) {
-        double sum = 0;
-        int n = 0;
-
-        for (int s = 0; s < t->n_samples; s++)
-            if (t->documents[s] == d) {
-                sum += values[s];
-                n++;
-            }
-        out[d] = sum / n;
-    }
-    return FB_OK;
-}
-
 fb_status fb_analysis_print(const fb_analysis *analysis, fb_format format, char **out)
 {
     fb_text text;

@@ -91,11 +91,6 @@ FB_MUST_USE fb_status fb_analyse(fb_analysis **out, fb_store *store,
                                  const fb_analysis_options *options);
 void fb_analysis_free(fb_analysis *analysis); /* takes NULL */
 
-/* Means of one row by document [n_documents], in a fixed order: for charts and
- * tests. */
-FB_MUST_USE fb_status fb_table_values(const fb_analysis *analysis, int table, int row,
-                                      double *out);
-
 /* The tables as text with aligned columns, as JSON, or as CSV, to a fresh string. */
 typedef enum fb_format { FB_FORMAT_TEXT, FB_FORMAT_JSON, FB_FORMAT_CSV } fb_format;
 FB_MUST_USE fb_status fb_analysis_print(const fb_analysis *analysis, fb_format format,

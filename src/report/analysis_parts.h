@@ -74,6 +74,13 @@ int fb_analysis_neighbours(const fb_table *table, int out[FB_MOST_LEADERS]);
 void fb_say_unit(fb_text *text, const fb_result_task *task); /* " nat", or nothing */
 /* "16 documents could show a difference of 0.50 nat", or why they could not. */
 void fb_say_smallest(fb_text *text, const fb_analysis *analysis, const fb_table *table);
+/* With fewer documents a table has a caveat below it. A percentile interval lacks the
+ * factor sqrt(n / (n - 1)) and takes the normal's quantiles for those of t: of ten
+ * documents, one of 95 % covers about 90 %, and less of fewer (Hesterberg 2015, "What
+ * teachers should know about the bootstrap", The American Statistician 69(4)). */
+enum { FB_FEW_DOCUMENTS = 10 };
+/* "3 documents: intervals of so few are too narrow; ..." */
+void fb_say_few(fb_text *text, int n_documents);
 /* Names come from files: their control characters after `from` become '?', so that a
  * terminal is not told to do anything. */
 void fb_say_clean(fb_text *text, size_t from);

@@ -259,6 +259,13 @@ static void print_power_of_pairs(fb_text *text, const fb_analysis *a,
     fb_text_puts(text, " apart: all share a letter\n");
 }
 
+static void print_few(fb_text *text, const fb_table *table)
+{
+    if (table->n_documents >= FB_FEW_DOCUMENTS) return;
+    fb_say_few(text, table->n_documents);
+    fb_text_puts(text, "\n");
+}
+
 static void print_marks(fb_text *text, const fb_analysis *a, const fb_table *table)
 {
     for (int r = 0; r < table->n_rows; r++) {
@@ -291,6 +298,7 @@ void fb_analysis_print_text(fb_text *text, const fb_analysis *a)
         fb_text_puts(text, "\n");
         print_caption(text, a, &a->tables[t]);
         print_rows(text, a, &a->tables[t]);
+        print_few(text, &a->tables[t]);
         print_marks(text, a, &a->tables[t]);
         print_power_of_pairs(text, a, &a->tables[t]);
         if (!isnan(a->tables[t].smallest_effect)) {

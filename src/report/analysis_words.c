@@ -182,6 +182,12 @@ void fb_say_smallest(fb_text *text, const fb_analysis *analysis, const fb_table 
     }
 }
 
+void fb_say_few(fb_text *text, int n_documents)
+{
+    fb_say_count(text, n_documents, "document");
+    fb_text_puts(text, ": intervals of so few are too narrow; p is exact (sign flips)");
+}
+
 void fb_say_clean(fb_text *text, size_t from)
 {
     for (size_t i = from; !text->failed && i < text->n; i++) {

@@ -76,6 +76,7 @@ static void numbers(const fb_page *page, int task, const char *baseline)
         fb_text_puts(page->out, "</tbody>\n");
     }
     fb_page_table_close(page, "differences", task);
+    fb_page_few(page, task);
 }
 
 /* "needle 0.52 nat at 20 %; continuation ..." : what this number of documents shows. */

@@ -69,6 +69,21 @@ void fb_page_table_close(const fb_page *page, const char *name, int number)
     fb_text_puts(page->out, "</p>\n");
 }
 
+void fb_page_few(const fb_page *page, int task)
+{
+    int fewest = FB_FEW_DOCUMENTS;
+
+    for (int b = 0; b < page->results->n_budgets; b++) {
+        const fb_table *table = fb_analysis_table(page->analysis, task, b);
+
+        if (table != NULL && table->n_documents < fewest) fewest = table->n_documents;
+    }
+    if (fewest == FB_FEW_DOCUMENTS) return;
+    fb_text_puts(page->out, "<p class=\"cap\">");
+    fb_say_few(page->out, fewest);
+    fb_text_puts(page->out, ".</p>\n");
+}
+
 void fb_page_numbers_open(const fb_page *page)
 {
     fb_text_puts(page->out,

@@ -43,6 +43,8 @@ void fb_page_close(fb_page *page);
 /* <table> in a box that scrolls, and the buttons that copy it. */
 void fb_page_table_open(const fb_page *page, const char *name, int number);
 void fb_page_table_close(const fb_page *page, const char *name, int number);
+/* The caveat below the tables of a task, if one of them has few documents. */
+void fb_page_few(const fb_page *page, int task);
 /* <details> with the numbers of the charts above it; the script closes it. */
 void fb_page_numbers_open(const fb_page *page);
 /* The place of a chart; the script fills it. */

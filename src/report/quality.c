@@ -129,6 +129,7 @@ static void numbers(const fb_page *page, int task)
         fb_text_puts(page->out, "</tbody>\n");
     }
     fb_page_table_close(page, "means", task);
+    fb_page_few(page, task);
     if (left_out > 0)
         fb_html(page->out,
                 "<p class=\"cap\">%d samples are left out of these tables because a "

@@ -152,16 +152,3 @@ double fb_smallest_effect(double sd, int n, double alpha, double power)
     curve.b = fb_t_quantile(1 - alpha / 2, n - 1);
     return sd * solve(&curve, power, 0, 100 * (curve.b + 10)) / sqrt(n);
 }
-
-/* Wilson 1927, "Probable inference, the law of succession, and statistical
- * inference". */
-fb_interval fb_wilson(int k, int n, double confidence)
-{
-    const double z = fb_normal_quantile(0.5 + confidence / 2);
-    const double share = (double)k / n, zz = z * z / n;
-    const double middle = (share + zz / 2) / (1 + zz);
-    const double half = z * sqrt((share * (1 - share) + zz / 4) / n) / (1 + zz);
-
-    FB_ASSERT(n > 0 && k >= 0 && k <= n);
-    return (fb_interval){k == 0 ? 0 : middle - half, k == n ? 1 : middle + half};
-}

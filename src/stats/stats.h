@@ -55,8 +55,5 @@ FB_MUST_USE fb_status fb_letters(const bool *differs, const int *order, int n,
 double fb_normal_quantile(double p);
 double fb_t_quantile(double p, double df);
 double fb_t_cdf(double t, double df);
-double fb_spearman(const double *a, const double *b, int n);
-/* Wilson 1927 score interval of k of n. */
-fb_interval fb_wilson(int k, int n, double confidence);
 
 #endif

@@ -160,10 +160,3 @@ fb_status fb_metric_text(const char *name, const char *prediction,
     fb_points_clear(&pair.prediction);
     return status;
 }
-
-const char *fb_metric_first_line(const char *prediction, size_t *n_out)
-{
-    prediction += strspn(prediction, "\n");
-    *n_out = strcspn(prediction, "\n");
-    return prediction;
-}

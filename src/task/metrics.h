@@ -50,8 +50,4 @@ FB_MUST_USE fb_status fb_metric_text(const char *name, const char *prediction,
                                      const char *const *classes, int n_classes,
                                      double *out);
 
-/* The line that few-shot tasks are scored on: the first one after leading newlines.
- * Returns its beginning, its bytes in `n_out`. */
-const char *fb_metric_first_line(const char *prediction, size_t *n_out);
-
 #endif

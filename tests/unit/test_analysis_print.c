@@ -57,6 +57,7 @@ static void the_text_says_what_a_person_needs(void **state)
         "95 % interval",
         "vs random",
         "p (Holm)",
+        "\n8 documents: intervals of so few are too narrow; p is exact (sign flips)\n",
         "\nsame letter: not distinguishable at 95 %",
         "\nfb1|m:3f2a9c|k:native.f32.kv32|p:prefill.agnostic.original|g:4+16|b:20%,50%|"
         "c:cap5|t:needle.1,continuation.1|n:16|s:1|v:0.1.0\n",
@@ -72,6 +73,36 @@ static void the_text_says_what_a_person_needs(void **state)
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strstr(text, words[i]) == NULL) fail_msg("no '%s' in:\n%s", words[i], text);
     fb_free(text);
+}
+
+/* Of `n` documents: tables with the caveat. */
+static int count_caveats(struct fixture *f, int n)
+{
+    struct results_trial trial = plain;
+    char *text;
+    int found = 0;
+
+    trial.n_documents = n;
+    results_put_trial(f->store, &trial);
+    analyse(f);
+    assert_ok(fb_analysis_print(f->analysis, FB_FORMAT_TEXT, &text));
+    for (const char *at = text;
+         (at = strstr(at, "documents: intervals of so few are too "
+                          "narrow; ")) != NULL;
+         at++)
+        found++;
+    fb_free(text);
+    return found;
+}
+
+static void intervals_of_few_documents_have_a_caveat(void **state)
+{
+    assert_int_equal(count_caveats(*state, 9), 4); /* one for each table */
+}
+
+static void those_of_ten_have_none(void **state)
+{
+    assert_int_equal(count_caveats(*state, 10), 0);
 }
 
 static void check_json_row(json_t *got, const struct fixture *f, const fb_row *row)
@@ -194,6 +225,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test(columns_are_aligned_by_characters),
         test(the_text_says_what_a_person_needs),
+        test(intervals_of_few_documents_have_a_caveat),
+        test(those_of_ten_have_none),
         test(names_cannot_reach_the_terminal),
         test(json_holds_every_number_in_full),
         test(csv_has_one_line_per_row_and_its_numbers),

@@ -250,33 +250,6 @@ static void the_trace_is_one_for_all_rules_and_tells_another_kernel(void **state
     }
 }
 
-static void a_ledger_is_the_same_alone_and_in_company(void **state)
-{
-    fb_answer first[RULES], other[RULES];
-    char trace[65], cache[65];
-
-    (void)state;
-    run_all(NULL, NULL, false, first, trace, cache);
-    run_all(NULL, NULL, true, other, trace, cache);
-    for (int rule = 0; rule < RULES; rule++) {
-        for (int i = 0; i < FB_SCOPE_measure; i++) {
-            const fb_scope scope = (fb_scope)i;
-            const fb_count a =
-                fb_ledger_total(&first[rule].ledger, FB_PHASE_answer, scope);
-            const fb_count b =
-                fb_ledger_total(&other[rule].ledger, FB_PHASE_answer, scope);
-
-            assert_true(a.flops - b.flops < 1e-6 * b.flops + 1e-9);
-            assert_true(b.flops - a.flops < 1e-6 * b.flops + 1e-9);
-        }
-        assert_true(
-            fb_ledger_total(&first[rule].ledger, FB_PHASE_answer, FB_SCOPE_model)
-                .flops > 0);
-        fb_answer_clear(&first[rule]);
-        fb_answer_clear(&other[rule]);
-    }
-}
-
 static void a_short_context_works_for_every_rule(void **state)
 {
     static const int64_t lengths[] = {1, 2, 3, 16, 17};
@@ -365,7 +338,6 @@ int main(void)
         cmocka_unit_test(a_selection_of_one_entry_too_many_is_refused),
         cmocka_unit_test(nothing_depends_on_threads_blocks_or_company),
         cmocka_unit_test(the_trace_is_one_for_all_rules_and_tells_another_kernel),
-        cmocka_unit_test(a_ledger_is_the_same_alone_and_in_company),
         cmocka_unit_test(a_short_context_works_for_every_rule),
         cmocka_unit_test(a_free_answer_is_never_longer_than_asked),
         cmocka_unit_test(many_variants_take_less_than_many_full_caches),

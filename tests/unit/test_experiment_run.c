@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "ops/context.h"
 #include "store/store.h"
 #include "tests/support/small_experiment.h"
 
@@ -410,6 +411,119 @@ static void keys_and_metrics_of_a_record_are_the_users(void **state)
     fb_store_close(store);
 }
 
+/* --- answers that cannot be measured or scored --- */
+
+static double highest; /* the KL above which the kernel below breaks down */
+
+static fb_status kl_that_fails(void *self, const fb_call *call)
+{
+    const double *out = call->host_out;
+
+    FB_TRY(fb_backend_native.kernels[FB_OP_kl](self, call));
+    for (int64_t r = 0; r < call->in[1].shape[0]; r++)
+        if (out[r] > highest) return fb_fail(FB_DEFECT, "a kernel that fails");
+    return FB_OK;
+}
+
+/* Operators as before, but for that one. */
+static void break_kl(void)
+{
+    static fb_kernel *kernels[FB_OP_COUNT];
+    static fb_backend backend;
+
+    memcpy(kernels, fb_backend_native.kernels, sizeof kernels);
+    kernels[FB_OP_kl] = kl_that_fails;
+    backend = fb_backend_native;
+    backend.kernels = kernels;
+    s.ops->backend = &backend;
+}
+
+static double kl_of(const fb_result_cell *cell)
+{
+    double kl = -1;
+
+    assert_true(fb_result_score(cell, "kl", &kl));
+    return kl;
+}
+
+/* Five cells of a sample are one group, which fails with any of them. */
+static void a_cell_that_cannot_be_measured_is_lost_alone(void **state)
+{
+    const fb_results *whole = NULL, *r = NULL;
+    fb_store *of_whole = NULL, *store = NULL;
+    int failed = 0;
+
+    (void)state;
+    small_open(&s, SMALL_TEXT); /* answers of one token */
+    assert_ok(run("whole.db", NULL));
+    read_results("whole.db", &of_whole, &whole);
+    highest = kl_of(&whole->cells[1]);
+    break_kl();
+    assert_fails(run("a.db", NULL), FB_DEFECT, "cells failed: a kernel that fails");
+    read_results("a.db", &store, &r);
+    assert_int_equal(r->n_cells, whole->n_cells);
+    for (int i = 0; i < r->n_cells; i++) {
+        const fb_result_cell *cell = &r->cells[i], *as = &whole->cells[i];
+
+        if (kl_of(as) <= highest) {
+            assert_string_equal(cell->status, "done");
+            assert_string_equal(cell->digest, as->digest);
+            continue;
+        }
+        failed++;
+        assert_string_equal(cell->status, "failed");
+        assert_string_equal(cell->reason, "a kernel that fails");
+    }
+    assert_true(failed > 0 && failed < r->n_cells - 2);
+    assert_int_equal(result.failed, failed);
+    assert_int_equal(result.done, r->n_cells - failed);
+    s.ops->backend = &fb_backend_native; /* mended: only those are tried again */
+    assert_ok(run("a.db", NULL));
+    assert_int_equal(result.done, failed);
+    assert_string_equal(result.digest, whole->digest);
+    fb_results_free(whole);
+    fb_store_close(of_whole);
+    fb_results_free(r);
+    fb_store_close(store);
+}
+
+static void so_is_one_whose_answer_cannot_be_scored(void **state)
+{
+    const fb_results *r = NULL;
+    fb_store *store = NULL;
+    char text[2048];
+    int n_references;
+    fb_status status;
+
+    (void)state;
+    test_write(test_path(folder, "own.jsonl"),
+               "{\"context\": \"aA0bB1cdefghijkl\", \"question\": \"?A\", "
+               "\"answers\": \"0\", \"metric\": \"f1\"}\n"
+               "{\"context\": \"aA0bB1cdefghijkl\", \"question\": \"?B\", "
+               "\"answers\": \"1\", \"metric\": \"f1\"}\n");
+    (void)snprintf(text, sizeof text,
+                   "model: builtin\n"
+                   "tasks: [{jsonl: {data: %s}}]\n"
+                   "rules: [full, random]\n"
+                   "budgets: [50%%]\n"
+                   "protocol: {protect: none}\n",
+                   test_path(folder, "own.jsonl"));
+    small_open(&s, text);
+    n_references = s.plan->samples[0].references.n;
+    s.plan->samples[0].references.n = 0;
+    status = run("a.db", NULL);
+    s.plan->samples[0].references.n = n_references;
+    assert_int_equal(fb_status_exit_code(status), 1);
+    assert_non_null(strstr(fb_error_message(), "2 of 4 cells failed: metric 'f1'"));
+    read_results("a.db", &store, &r);
+    assert_int_equal(r->n_cells, 4);
+    for (int i = 0; i < r->n_cells; i++)
+        assert_string_equal(r->cells[i].status,
+                            r->cells[i].sample == 0 ? "failed" : "done");
+    fb_results_free(r);
+    fb_store_close(store);
+}
+
 static void fail_fast_stops_at_the_first(void **state)
 {
     const fb_run_options fast = {.fail_fast = true};
@@ -521,6 +635,8 @@ int main(void)
         test(failed_cells_are_tried_again),
         test(a_warning_that_no_longer_holds_is_gone),
         test(keys_and_metrics_of_a_record_are_the_users),
+        test(a_cell_that_cannot_be_measured_is_lost_alone),
+        test(so_is_one_whose_answer_cannot_be_scored),
         test(fail_fast_stops_at_the_first),
         test(a_request_to_stop_is_heard_between_groups),
         test(the_one_who_watches_is_told_of_every_cell),

@@ -96,6 +96,27 @@ static void a_batch_shares_evenly(void **state)
     fb_ops_charge(ops, NULL, 0);
 }
 
+/* Two sequences of three rows: each alone would have read all of the weight. */
+static void each_of_a_batch_pays_for_all_of_a_weight(void **state)
+{
+    fb_ledger a = {0}, b = {0}, *two[] = {&a, &b};
+    const fb_place place = {FB_PHASE_answer, FB_SCOPE_measure};
+    const fb_count *count = b.count[FB_PHASE_answer][FB_SCOPE_measure];
+    fb_tensor x = filled(6, 5), p = filled(3, 5), weight = zero_weight(40, 5);
+    double kl[6];
+
+    (void)state;
+    fb_ops_move(ops, place);
+    fb_ops_charge(ops, two, 2);
+    (void)fb_linear(ops, x, weight);
+    assert_ok(fb_kl(ops, p, x, kl)); /* both are compared with the same three rows */
+    assert_count(&count[FB_OP_linear], 1, 2 * 3 * 5 * 40, (15 + 200 + 120) * 4);
+    assert_count(&count[FB_OP_kl], 1, 20 * 15, (15 + 15) * 4);
+    assert_memory_equal(&a, &b, sizeof a);
+    fb_ops_charge(ops, NULL, 0);
+    fb_release(ops, weight);
+}
+
 /* Sequence v has n[v] entries of context and t tokens. */
 static void attend(const int64_t *n, int64_t n_sequences, int64_t t, fb_tensor sum)
 {
@@ -252,6 +273,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(work_goes_to_its_phase_scope_and_operator),
         cmocka_unit_test(a_batch_shares_evenly),
+        cmocka_unit_test(each_of_a_batch_pays_for_all_of_a_weight),
         cmocka_unit_test(each_sequence_pays_for_the_entries_it_sees),
         cmocka_unit_test(signals_are_charged_apart),
         cmocka_unit_test(names_come_from_the_list),

@@ -145,6 +145,24 @@ static void every_part_is_there_without_a_script(void **state)
     fb_free(html);
 }
 
+/* Below the numbers of quality and of differences, for each task. */
+static void intervals_of_few_documents_have_a_caveat(void **state)
+{
+    static const char words[] = "<p class=\"cap\">9 documents: intervals of so few are";
+    fake_shape shape = usual;
+    char *html;
+
+    (void)state;
+    shape.samples = 9;
+    make_page(&html, shape, NULL);
+    assert_int_equal(count(html, end_of_body(html), words), 2 * 2);
+    fb_free(html);
+    shape.samples = 10;
+    make_page(&html, shape, NULL);
+    assert_int_equal(count(html, end_of_body(html), "intervals of so few"), 0);
+    fb_free(html);
+}
+
 static void as_many_samples_as_asked_for_are_shown(void **state)
 {
     const fb_report_options two = {.samples = 2}, all = {.samples = 0};
@@ -286,6 +304,7 @@ int main(void)
         cmocka_unit_test(the_policy_names_both_scripts_by_their_hash),
         cmocka_unit_test(hostile_words_never_become_markup),
         cmocka_unit_test(every_part_is_there_without_a_script),
+        cmocka_unit_test(intervals_of_few_documents_have_a_caveat),
         cmocka_unit_test(as_many_samples_as_asked_for_are_shown),
         cmocka_unit_test(texts_stay_out_when_asked),
         cmocka_unit_test(the_title_is_the_experiments_or_as_asked),

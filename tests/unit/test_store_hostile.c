@@ -97,7 +97,6 @@ static fb_status read_everything(const char *path)
     const fb_results *results = NULL;
     fb_store *store = NULL;
     fb_store_count *counts = NULL;
-    fb_store_peak *peaks = NULL;
     fb_store_kept *kept = NULL;
     fb_status status;
     int n = 0;
@@ -108,12 +107,9 @@ static fb_status read_everything(const char *path)
         status = fb_store_read_counts(store, results->cells[i].id, &counts, &n);
         fb_free(counts);
         if (status == FB_OK)
-            status = fb_store_read_peaks(store, results->cells[i].id, &peaks, &n);
-        fb_free(peaks);
-        if (status == FB_OK)
             status = fb_store_read_kept(store, results->cells[i].id, &kept, &n);
         fb_free(kept);
-        counts = NULL, peaks = NULL, kept = NULL;
+        counts = NULL, kept = NULL;
     }
     fb_results_free(results);
     fb_store_close(store);

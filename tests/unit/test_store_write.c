@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/memory.h"
+#include "store/query.h"
 #include "tests/support/results.h"
 
 #include <signal.h>
@@ -252,7 +253,6 @@ static void children_of_a_cell_come_back_as_they_were(void **state)
     struct fixture *f = *state;
     const fb_store_cell cell = full_cell(f);
     fb_store_count *got_counts;
-    fb_store_peak *got_peaks;
     fb_store_kept *got_kept;
     int n;
 
@@ -262,10 +262,6 @@ static void children_of_a_cell_come_back_as_they_were(void **state)
     assert_string_equal(got_counts[1].scope, "signal");
     assert_string_equal(got_counts[2].op, "mul");
     assert_near(got_counts[0].flops, 1e12, 0);
-    assert_ok(fb_store_read_peaks(f->store, 1, &got_peaks, &n));
-    assert_int_equal(n, 2);
-    assert_string_equal(got_peaks[1].account, "kv");
-    assert_int_equal(got_peaks[1].peak_bytes, 256000);
     assert_ok(fb_store_read_kept(f->store, 1, &got_kept, &n));
     assert_int_equal(n, 3);
     assert_int_equal(got_kept[0].n, 5);
@@ -273,11 +269,30 @@ static void children_of_a_cell_come_back_as_they_were(void **state)
     assert_int_equal(got_kept[1].n, 0);
     assert_int_equal(got_kept[2].position[0], 2147483647);
     fb_free(got_counts);
-    fb_free(got_peaks);
     fb_free(got_kept);
     assert_ok(fb_store_read_counts(f->store, 99, &got_counts, &n));
     assert_int_equal(n, 0);
     fb_free(got_counts);
+}
+
+/* For whoever asks in SQL: the program reads neither. */
+static void peaks_and_times_of_a_cell_are_there(void **state)
+{
+    struct fixture *f = *state;
+    const fb_store_cell cell = full_cell(f);
+    int64_t got;
+
+    assert_ok(fb_store_put_cell(f->store, &cell));
+    assert_ok(fb_query_number(&got, f->store,
+                              "SELECT peak_bytes FROM memory WHERE cell_id = 1 AND "
+                              "phase = 'context' AND account = 'kv'",
+                              NULL, 0));
+    assert_int_equal(got, 256000);
+    assert_ok(fb_query_number(&got, f->store,
+                              "SELECT ns FROM timing WHERE cell_id = 1 AND "
+                              "phase = 'context' AND repetition = 1 AND shared = 1",
+                              NULL, 0));
+    assert_int_equal(got, 1100);
 }
 
 static void a_finished_cell_is_never_written_again(void **state)
@@ -551,6 +566,7 @@ int main(void)
         test(a_note_is_kept_once),
         test(a_cell_comes_back_as_it_was),
         test(children_of_a_cell_come_back_as_they_were),
+        test(peaks_and_times_of_a_cell_are_there),
         test(a_finished_cell_is_never_written_again),
         test(a_failed_cell_is_replaced),
         test(a_cell_that_breaks_a_promise_leaves_nothing),
