@@ -66,7 +66,9 @@ static const fb_option options[] = {
               .initial = "",
               .argument = "FILTER",
               .group = MUCH,
-              .help = "cells as 'rule=snapkv*,task=needle,sample=needle/3,budget=20%'"},
+              .help = "cells as 'rule=snapkv*,task=needle,sample=needle/3,budget=20%'; "
+                      "keys are rule, task, sample, budget and seed; a comma before "
+                      "anything else belongs to the value"},
     [MAX_TIME] = {.name = "max-time",
                   .type = FB_TYPE_TIME,
                   .initial = "",
@@ -312,7 +314,10 @@ static fb_status make_outline(fb_outline *out, const job *j)
 {
     FB_TRY(fb_outline_make(out, j->plan, j->only));
     if (out->cells > 0) return FB_OK;
-    return fb_fail(FB_USAGE, "filter '%s': no cell of this experiment passes",
+    return fb_fail(FB_USAGE,
+                   "filter '%s': no cell of this experiment passes\n"
+                   "help: KEY=PATTERN with the keys rule, task, sample, budget or "
+                   "seed; patterns have * and ?",
                    fb_values_text(&j->line->own, ONLY));
 }
 
@@ -497,8 +502,8 @@ const fb_command fb_command_run = {
     .about =
         "Reads every context once, lets each rule decide what stays under each budget, "
         "asks all variants as one batch, and stores each cell as soon as it is done. "
-        "The same command continues where it was stopped or killed, with the same "
-        "bytes in the end.",
+        "The same command continues where it was stopped or killed, and ends with the "
+        "same digest of all cells.",
     .examples = "flexbudget run experiments/default.yaml\n"
                 "flexbudget run --model builtin --tasks recall --rules "
                 "full,random,snapkv:window=16 --budgets 25%\n"
