@@ -99,6 +99,11 @@ fb_status fb_text_status(const fb_text *text)
 
 /* --- words --- */
 
+const char *fb_plural(int64_t n, const char *one, const char *many)
+{
+    return n == 1 ? one : many;
+}
+
 enum { LONGEST_WORD = 63 };
 
 static int min3(int a, int b, int c)
@@ -217,6 +222,28 @@ void fb_text_add_real(fb_text *text, double value)
         if (precision == 17 || to_real(digits, NULL) == value) break;
     }
     fb_text_puts(text, digits);
+}
+
+/* --- words of a shell --- */
+
+/* Inside single quotes everything stands for itself but the quote. */
+void fb_text_add_quoted(fb_text *text, const char *word)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                "0123456789%+,-./:=@_";
+
+    if (word[0] != 0 && word[strspn(word, plain)] == 0) {
+        fb_text_puts(text, word);
+        return;
+    }
+    fb_text_puts(text, "'");
+    for (; *word != 0; word++) {
+        if (*word == '\'')
+            fb_text_puts(text, "'\\''");
+        else
+            fb_text_add(text, word, 1);
+    }
+    fb_text_puts(text, "'");
 }
 
 /* --- UTF-8 --- */

@@ -93,9 +93,10 @@ static fb_status split_continuation(fb_plan_sample *sample)
 
     if (answer->n < 2)
         return fb_fail(FB_FORMAT,
-                       "sample '%s': the continuation has %lld tokens; at "
+                       "sample '%s': the continuation has %lld %s; at "
                        "least 2 are needed",
-                       sample->key, (long long)answer->n);
+                       sample->key, (long long)answer->n,
+                       fb_plural(answer->n, "token", "tokens"));
     FB_TRY(fb_ids_add(&sample->prompt, answer->ids[0]));
     answer->n--;
     memmove(answer->ids, answer->ids + 1, (size_t)answer->n * sizeof *answer->ids);

@@ -147,9 +147,11 @@ static fb_status read_tokenizer(fb_model *m, const fb_gguf *g)
     FB_TRY(fb_tokenizer_new(&m->tokenizer, g));
     if (fb_tokenizer_size(m->tokenizer) == m->facts.vocabulary) return FB_OK;
     return fb_fail(FB_FORMAT,
-                   "the tokenizer has %" PRId64 " tokens, but 'token_embd.weight' has "
-                   "%" PRId64 " rows",
-                   fb_tokenizer_size(m->tokenizer), m->facts.vocabulary);
+                   "the tokenizer has %" PRId64 " %s, but 'token_embd.weight' has "
+                   "%" PRId64 " %s",
+                   fb_tokenizer_size(m->tokenizer),
+                   fb_plural(fb_tokenizer_size(m->tokenizer), "token", "tokens"),
+                   m->facts.vocabulary, fb_plural(m->facts.vocabulary, "row", "rows"));
 }
 
 static fb_status read_template(fb_model *m, const fb_gguf *g)

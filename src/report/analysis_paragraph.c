@@ -199,7 +199,8 @@ static void say_measured(const fb_story *story)
                    story->results->model.name[0] != 0 ? story->results->model.name
                                                       : "an unknown model");
     fb_say_count(story->text, table->n_documents, "document");
-    fb_text_printf(story->text, " of about %d tokens", mean_tokens(story, table));
+    fb_text_puts(story->text, " of about ");
+    fb_say_count(story->text, mean_tokens(story, table), "token");
     say_protocol(story);
     fb_text_puts(story->text, "; sign flips of whole documents, Holm over ");
     fb_say_count(story->text, count_tested(table), "rule");

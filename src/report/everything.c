@@ -130,11 +130,13 @@ static void model(const fb_page *page)
     const fb_store_model *m = &page->results->model;
 
     fb_html(page->out,
-            "<p class=\"cap\">Model %s: %s, %d layers, %d heads, %d kv heads "
-            "of %d, SHA-256 <span class=\"sig\">%s</span>. Made by %s on %s.</p>\n",
-            m->name, m->architecture, (int)m->layers, (int)m->heads, (int)m->kv_heads,
-            (int)m->head_dim, m->sha256, page->results->program,
-            page->results->created);
+            "<p class=\"cap\">Model %s: %s, %d %s, %d %s, %d kv %s of %d, SHA-256 "
+            "<span class=\"sig\">%s</span>. Made by %s on %s.</p>\n",
+            m->name, m->architecture, (int)m->layers,
+            fb_plural(m->layers, "layer", "layers"), (int)m->heads,
+            fb_plural(m->heads, "head", "heads"), (int)m->kv_heads,
+            fb_plural(m->kv_heads, "head", "heads"), (int)m->head_dim, m->sha256,
+            page->results->program, page->results->created);
 }
 
 static void links(const fb_page *page)

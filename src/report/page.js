@@ -17,6 +17,7 @@
   const signed = (x, digits) => (/[1-9]/.test(x.toFixed(digits)) && x > 0 ? "+" : "") + fixed(x, digits);
   const pText = (p) => (p < 0.001 ? "<0.001" : p.toFixed(p < 0.0995 ? 3 : 2));
   const interval = (low, high, write) => (low === null ? "" : `${write(low)} to ${write(high)}`);
+  const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
   const budgetText = (asked) => asked.replace(/^([\d.]+) ?(?=.)/, "$1\u00a0");
 
   const brush = document.createElement("canvas").getContext("2d");
@@ -93,7 +94,7 @@
       const { words, unit, name } = this.tasks[task];
       const { digits } = this.table(task, budget);
       const lines = [label, expression === label ? null : expression];
-      lines.push(`${name}, ${budgetText(this.budgets[budget])} kept, ${row.n} documents`);
+      lines.push(`${name}, ${budgetText(this.budgets[budget])} kept, ${plural(row.n, "document")}`);
       lines.push(`${words} ${fixed(row.mean, digits)} ${unit ?? ""}`);
       if (row.low !== null) lines.push(`${fixed(100 * this.confidence, 0)} % interval ${interval(row.low, row.high, (x) => fixed(x, digits))}`);
       return lines.filter((line) => line !== null).join("\n");
@@ -306,7 +307,7 @@
     for (const sample of samples)
       sample.hidden = (right !== "" && !is(sample, right)) || (wrong !== "" && is(sample, wrong));
     const left = samples.filter((sample) => !sample.hidden).length;
-    x.root.querySelector(".filter small").textContent = `${left} of ${samples.length}`;
+    x.root.querySelector(".filter small").textContent = `${left} of ${plural(samples.length, "sample")}`;
   }
 
   for (const x of experiments) {

@@ -131,9 +131,9 @@ static void numbers(const fb_page *page, int task)
     fb_page_table_close(page, "means", task);
     if (left_out > 0)
         fb_html(page->out,
-                "<p class=\"cap\">%d samples are left out of these tables because a "
-                "rule has no finished cell for them.</p>\n",
-                left_out);
+                "<p class=\"cap\">%d %s left out of these tables: not finished under "
+                "every rule.</p>\n",
+                left_out, fb_plural(left_out, "sample is", "samples are"));
 }
 
 void fb_page_quality(fb_page *page)

@@ -489,7 +489,7 @@ static void kinds_are_as_many_as_tokens(void **state)
     make_texts(&file, "tokenizer.ggml.tokens", tokens, 2);
     refused(FB_FORMAT, "'tokenizer.ggml.token_type' is missing");
     make_ints(&file, "tokenizer.ggml.token_type", kinds, 1);
-    refused(FB_FORMAT, "'tokenizer.ggml.token_type' has 1 elements; 2, one per token");
+    refused(FB_FORMAT, "'tokenizer.ggml.token_type' has 1 element; 2, one per token");
 }
 
 /* --- memory and threads --------------------------------------------------------- */
