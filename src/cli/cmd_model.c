@@ -37,6 +37,7 @@ static void print_text(const fb_model *model, fb_text *out)
     fb_print_size((double)bytes_per_token(f), token, sizeof token);
     fb_text_printf(out, "%s  %s, %s (%s)\n", f->name, f->architecture, size,
                    f->weight_types);
+    if (f->title != NULL) fb_text_printf(out, "title      %s (its general.name)\n", f->title);
     fb_text_printf(out,
                    "shape      %lld %s, %lld query %s, %lld kv %s of %lld, width "
                    "%lld, network %lld\n",
@@ -74,6 +75,8 @@ static void print_json(const fb_model *model, fb_text *out)
 
     fb_text_puts(out, "{\"format\": 1, \"name\": ");
     fb_json_add_string(out, f->name);
+    fb_text_puts(out, ", \"title\": ");
+    fb_json_add_string(out, f->title == NULL ? "" : f->title);
     fb_text_puts(out, ", \"architecture\": ");
     fb_json_add_string(out, f->architecture);
     fb_text_printf(

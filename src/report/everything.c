@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/json.h"
 #include "report/page.h"
 
 #include <math.h>
@@ -125,16 +126,29 @@ static void notes(const fb_page *page)
     fb_text_puts(page->out, "</ul></details>\n");
 }
 
+/* How its makers call it, in brackets. */
+static void title(const fb_page *page, const char *facts)
+{
+    fb_json *root = NULL;
+    const char *words = NULL;
+
+    if (facts != NULL && fb_json_parse(&root, facts, strlen(facts)) == FB_OK)
+        words = fb_json_string(fb_json_get(root, "title"));
+    if (words != NULL && *words != '\0') fb_html(page->out, " (%s)", words);
+    fb_json_free(root);
+}
+
 static void model(const fb_page *page)
 {
     const fb_store_model *m = &page->results->model;
 
+    fb_html(page->out, "<p class=\"cap\">Model %s", m->name);
+    title(page, m->facts);
     fb_html(page->out,
-            "<p class=\"cap\">Model %s: %s, %d %s, %d %s, %d kv %s of %d, SHA-256 "
+            ": %s, %d %s, %d %s, %d kv %s of %d, SHA-256 "
             "<span class=\"sig\">%s</span>. Made by %s on %s.</p>\n",
-            m->name, m->architecture, (int)m->layers,
-            fb_plural(m->layers, "layer", "layers"), (int)m->heads,
-            fb_plural(m->heads, "head", "heads"), (int)m->kv_heads,
+            m->architecture, (int)m->layers, fb_plural(m->layers, "layer", "layers"),
+            (int)m->heads, fb_plural(m->heads, "head", "heads"), (int)m->kv_heads,
             fb_plural(m->kv_heads, "head", "heads"), (int)m->head_dim, m->sha256,
             page->results->program, page->results->created);
 }

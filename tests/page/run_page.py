@@ -220,7 +220,8 @@ def without_a_script_everything_can_be_read(pages):
     tab = pages.open("measured", ready=None, script=False)
     words = tab.value("document.body.innerText")
     for part in ("No rule wins both", "Which differences are real?", "not distinguishable",
-                 "observed_attention", "Samples", "6238537", "fb1|m:b179c9"):
+                 "observed_attention", "Samples", "6238537", "fb1|m:b179c9",
+                 "Model SmolLM2-135M-Instruct.Q4_1 (Smollm2 135M 8k Lc100K Mix1 Ep2): llama, 30 layers"):
         check(part in words, f"'{part}' cannot be read")
     visible = tab.value("""[...document.querySelectorAll('.chart, .bar, .chips, .copy, .chart-part')]
         .filter(e => e.checkVisibility()).length""")
