@@ -205,21 +205,42 @@ bool fb_parse_real(const char *string, double *out)
     return true;
 }
 
+static bool add_if_not_finite(fb_text *text, double value)
+{
+    if (isfinite(value)) return false;
+    fb_text_puts(text, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+    return true;
+}
+
+/* True if `digits`, with a point in place of the locale's comma, reads back. */
+static bool reads_back(char *digits, double value)
+{
+    char *comma = strchr(digits, ',');
+
+    if (comma != NULL) *comma = '.';
+    return to_real(digits, NULL) == value;
+}
+
 void fb_text_add_real(fb_text *text, double value)
 {
     char digits[32];
 
-    if (!isfinite(value)) {
-        fb_text_puts(text, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
-        return;
-    }
+    if (add_if_not_finite(text, value)) return;
     for (int precision = 1; precision <= 17; precision++) {
-        char *comma;
-
         (void)snprintf(digits, sizeof digits, "%.*g", precision, value);
-        comma = strchr(digits, ',');
-        if (comma != NULL) *comma = '.';
-        if (precision == 17 || to_real(digits, NULL) == value) break;
+        if (reads_back(digits, value)) break;
+    }
+    fb_text_puts(text, digits);
+}
+
+void fb_text_add_plain(fb_text *text, double value)
+{
+    char digits[384]; /* the largest double has 309 before the point */
+
+    if (add_if_not_finite(text, value)) return;
+    for (int precision = 0; precision <= 17; precision++) {
+        (void)snprintf(digits, sizeof digits, "%.*f", precision, value);
+        if (reads_back(digits, value)) break;
     }
     fb_text_puts(text, digits);
 }

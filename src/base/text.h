@@ -30,6 +30,8 @@ void fb_text_printf(fb_text *text, const char *format, ...)
 /* The shortest decimal that reads back as `value`, with '.' in every locale; "nan",
  * "inf", "-inf" for those. */
 void fb_text_add_real(fb_text *text, double value);
+/* The same without an exponent, to 17 digits after the point: for numbers of bytes. */
+void fb_text_add_plain(fb_text *text, double value);
 /* A word as a POSIX shell reads it back: in quotes where it needs them. */
 void fb_text_add_quoted(fb_text *text, const char *word);
 const char *fb_text_string(const fb_text *text); /* lent; "" when empty */

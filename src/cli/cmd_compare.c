@@ -58,7 +58,8 @@ static const fb_option options[] = {
              .type = FB_TYPE_FLAG,
              .initial = "off",
              .group = "Output",
-             .help = "CSV (RFC 4180)"},
+             .help = "CSV (RFC 4180); a text that a spreadsheet would take for a "
+                     "formula has an apostrophe in front"},
     FB_OPTION_END,
 };
 

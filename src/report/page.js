@@ -339,8 +339,14 @@
     return whole ?? copy.textContent.trim();
   }
 
+  // A text that a spreadsheet would take for a formula gets an apostrophe; numbers and
+  // "low to high" stay as they are.
+  const number = String.raw`[+-]?[\d.]+(e[+-]?\d+)?`;
+  const harmless = new RegExp(`^(?![=+@-])|^${number}( to ${number})?$`);
+  const csvText = (s) => (harmless.test(s) ? s : `'${s}`);
+  const csvField = (s) => (/[",\r\n]/.test(s) ? `"${s.replaceAll('"', '""')}"` : s);
   const forms = {
-    csv: (rows) => rows.map((row) => row.map((s) => (/[",\r\n]/.test(s) ? `"${s.replaceAll('"', '""')}"` : s)).join(",")).join("\r\n"),
+    csv: (rows) => rows.map((row) => row.map((s) => csvField(csvText(s))).join(",")).join("\r\n"),
     markdown: (rows) =>
       rows.map((row) => `| ${row.map((s) => s.replaceAll("|", "\\|").replaceAll("\n", " ")).join(" | ")} |`)
         .toSpliced(1, 0, `|${" --- |".repeat(rows[0].length)}`).join("\n"),

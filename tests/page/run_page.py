@@ -13,6 +13,7 @@ SPDX-License-Identifier: MIT
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -205,15 +206,22 @@ def a_mark_under_the_pointer_tells_its_numbers(pages):
 
 
 def copied_tables_have_all_digits(pages):
-    tab = pages.measured()
+    tab = pages.open("measured")
     tab.value("navigator.clipboard.writeText = async text => { window.copied = text }")
     tab.value("document.querySelector('[data-table=e1-t-means-0]').click()")
     lines = tab.value("copied").split("\r\n")
     check(lines[0].startswith("rule,kept,KL,interval"), lines[0])
     keydiff = [line for line in lines if line.startswith("keydiff,20")][0].split(",")
     check(len(keydiff[2]) > 6 and abs(float(keydiff[2]) - 0.6353) < 0.01, keydiff)
+    check("'" not in tab.value("copied"), "a number became a text")
+    tab.value("document.querySelector('[data-table=e1-t-bytes-0]').click()")
+    check(re.search(r"^keydiff,20.%,4\d{6}(\.\d+)?,", tab.value("copied"), re.M), tab.value("copied"))
+    tab.value("""document.querySelector('#e1-t-means-0 tbody th').textContent = '=1+"1"'""")
+    tab.value("document.querySelector('[data-table=e1-t-means-0]').click()")
+    check(tab.value("copied").split("\r\n")[1].startswith("\"'=1+\"\"1\"\"\","), tab.value("copied"))
     tab.value("document.querySelector('[data-table=e1-t-samples-0]').click()")
     check(len(tab.value("copied").split("\r\n")) == 17, tab.value("copied"))
+    tab.close()
 
 
 def without_a_script_everything_can_be_read(pages):

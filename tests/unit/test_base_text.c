@@ -166,6 +166,32 @@ static void written_reals_are_the_shortest_that_read_back(void **state)
     }
 }
 
+static void plain_numbers_have_no_exponent(void **state)
+{
+    static const struct {
+        double value;
+        const char *text;
+    } known[] = {
+        {0, "0"},
+        {23500000, "23500000"},
+        {4718592.5, "4718592.5"},
+        {11781120.0 / 7, "1683017.142857143"},
+        {-1e6, "-1000000"},
+        {9007199254740994, "9007199254740994"},
+        {1e22, "10000000000000000000000"},
+        {(double)NAN, "nan"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        fb_text text = {0};
+
+        fb_text_add_plain(&text, known[i].value);
+        assert_string_equal(fb_text_string(&text), known[i].text);
+        fb_text_clear(&text);
+    }
+}
+
 static void numbers_have_a_point_in_every_locale(void **state)
 {
     fb_text text = {0};
@@ -175,7 +201,8 @@ static void numbers_have_a_point_in_every_locale(void **state)
     if (setlocale(LC_ALL, "de_DE.UTF-8") == NULL)
         skip_because("no locale with a decimal comma is installed");
     fb_text_add_real(&text, 0.5);
-    assert_string_equal(fb_text_string(&text), "0.5");
+    fb_text_add_plain(&text, 1.5);
+    assert_string_equal(fb_text_string(&text), "0.51.5");
     assert_true(fb_parse_real("0.5", &value) && value == 0.5);
     assert_false(fb_parse_real("0,5", &value));
     fb_text_clear(&text);
@@ -289,6 +316,7 @@ int main(void)
         cmocka_unit_test(integers_are_whole_strings_that_fit),
         cmocka_unit_test(reals_are_whole_finite_strings),
         cmocka_unit_test(written_reals_are_the_shortest_that_read_back),
+        cmocka_unit_test(plain_numbers_have_no_exponent),
         cmocka_unit_test(numbers_have_a_point_in_every_locale),
         cmocka_unit_test(utf8_is_what_the_unicode_standard_says),
         cmocka_unit_test(one_is_singular),
