@@ -19,7 +19,9 @@ typedef struct fb_command {
     const char *summary;   /* one line of the list */
     const char *about;     /* a paragraph, without line breaks */
     const char *examples;  /* a line each */
-    const char *codes;     /* exit codes beyond 0, 1 and 2; NULL */
+    /* How to read what it prints: paragraphs, NULL behind the last; NULL: nothing */
+    const char *const *reading;
+    const char *codes; /* exit codes beyond 0, 1 and 2; NULL */
     const fb_option *options;
     bool has_settings; /* takes the settings of an experiment too */
     int least, most;   /* arguments; most -1: any number */

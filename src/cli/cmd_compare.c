@@ -122,6 +122,8 @@ const fb_command fb_command_compare = {
         "Prints scores with intervals, paired differences from a baseline, and groups "
         "of rules that cannot be told apart. Only samples that all compared rules have "
         "are used; what is left out is said. Several files: a part for each.",
+    .reading = (const char *const[]){FB_LETTER_WORDS, FB_CLASS_WORDS,
+                                     FB_SIGNATURE_WORDS, NULL},
     .examples = "flexbudget compare results.db --baseline h2o\n"
                 "flexbudget compare results.db --json",
     .options = options,

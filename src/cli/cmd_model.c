@@ -37,7 +37,8 @@ static void print_text(const fb_model *model, fb_text *out)
     fb_print_size((double)bytes_per_token(f), token, sizeof token);
     fb_text_printf(out, "%s  %s, %s (%s)\n", f->name, f->architecture, size,
                    f->weight_types);
-    if (f->title != NULL) fb_text_printf(out, "title      %s (its general.name)\n", f->title);
+    if (f->title != NULL)
+        fb_text_printf(out, "title      %s (its general.name)\n", f->title);
     fb_text_printf(out,
                    "shape      %lld %s, %lld query %s, %lld kv %s of %lld, width "
                    "%lld, network %lld\n",

@@ -39,9 +39,8 @@ static void row_of(const fb_page *page, const fb_table *table, const fb_row *row
 
     fb_text_puts(page->out, "<tr><th scope=\"row\">");
     fb_html_rule(page, row->rule);
-    fb_text_puts(page->out, "</th><td>");
-    fb_html_budget(page->out, &page->results->budgets[table->budget]);
-    fb_text_puts(page->out, "</td>");
+    fb_text_puts(page->out, "</th>");
+    fb_page_kept_cell(page, table, row);
     fb_html_signed_cell(page->out, row->difference, digits);
     fb_html_interval_cell(page->out, row->difference_interval, digits, true);
     if (tested) {
@@ -129,13 +128,12 @@ static void caption(const fb_page *page)
                  "<p class=\"cap\">Smallest difference that matters, the grey "
                  "band: ");
     margins(page);
-    fb_text_puts(
-        page->out,
-        ". p: sign flips of whole documents. Group: rules that share a letter "
-        "are not distinguishable (all pairs, Holm; stricter than the tests of "
-        "column p). An interval that leaves out 0 beside a p that is too large "
-        "is no contradiction: intervals are not corrected for several "
-        "comparisons.");
+    fb_text_puts(page->out,
+                 ". p: sign flips of whole documents. Group: rules that share a letter "
+                 "are not distinguishable. " FB_LETTER_WORDS
+                 " An interval that leaves out 0 "
+                 "beside a p that is too large is no contradiction: intervals are not "
+                 "corrected for several comparisons.");
     smallest_effects(page);
     fb_text_puts(page->out, "</p>\n");
 }

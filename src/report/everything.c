@@ -69,9 +69,8 @@ static void bytes_row(const fb_page *page, const fb_table *table, const fb_row *
 {
     fb_text_puts(page->out, "<tr><th scope=\"row\">");
     fb_html_rule(page, row->rule);
-    fb_text_puts(page->out, "</th><td>");
-    fb_html_budget(page->out, &page->results->budgets[table->budget]);
-    fb_text_puts(page->out, "</td>");
+    fb_text_puts(page->out, "</th>");
+    fb_page_kept_cell(page, table, row);
     fb_html_bytes_cell(page->out, row->kept_bytes);
     fb_html_bytes_cell(page->out, row->budget_bytes);
     fb_html_bytes_cell(page->out, row->full_bytes);
@@ -188,6 +187,9 @@ void fb_page_everything(fb_page *page)
     folded(page, "Certificate", results->certificate);
     model(page);
     links(page);
+    fb_text_puts(page->out, "<p class=\"cap\">");
+    fb_html_prose(page->out, FB_CLASS_WORDS, strlen(FB_CLASS_WORDS));
+    fb_html(page->out, "</p>\n<p class=\"cap\">" FB_SIGNATURE_WORDS "</p>\n");
     fb_html(page->out,
             "<p class=\"sig\">%s<br>digest of all cells %s<br>settings %s</p>\n",
             page->analysis->signature, results->digest, results->spec_sha256);

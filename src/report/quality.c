@@ -95,9 +95,8 @@ static void row_of(const fb_page *page, const fb_table *table, const fb_row *row
     fb_html(page->out, "<tr%s><th scope=\"row\">",
             fb_page_is_compared(page, row->rule) ? "" : " class=\"base\"");
     fb_html_rule(page, row->rule);
-    fb_text_puts(page->out, "</th><td>");
-    fb_html_budget(page->out, &page->results->budgets[table->budget]);
-    fb_text_puts(page->out, "</td>");
+    fb_text_puts(page->out, "</th>");
+    fb_page_kept_cell(page, table, row);
     fb_html_cell(page->out, row->mean, digits);
     fb_html_interval_cell(page->out, row->mean_interval, digits, false);
     for (int i = 0; i < N_SIDES; i++)

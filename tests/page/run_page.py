@@ -109,26 +109,28 @@ def tables_hold_the_numbers_of_compare(pages):
     tab = pages.measured()
     rows = tab.value("""['means', 'differences'].map(name =>
         [...document.querySelectorAll('.t-' + name)].flatMap((table, task) =>
-            [...table.tBodies].flatMap((body) => [...body.rows].map(row =>
-                [task, ...[...row.cells].map(c => c.dataset.v ?? c.textContent)]))))""")
+            [...table.tBodies].flatMap((body, budget) => [...body.rows].map(row =>
+                [task, budget, ...[...row.cells].map(c => c.dataset.v ?? c.textContent)]))))""")
+    budgets = list(dict.fromkeys(t["budget"] for t in analysis["tables"]))
     tasks = list(dict.fromkeys(t["task"] for t in analysis["tables"]))
     n = 0
     for table in analysis["tables"]:
         for row in table["rows"]:
-            place = [tasks.index(table["task"]), row["rule"], table["budget"].replace("%", "\u00a0%")]
-            mean = [r for r in rows[0] if r[:3] == place]
+            place = [tasks.index(table["task"]), budgets.index(table["budget"]), row["rule"],
+                     "100\u00a0%" if row["rule"] == "full" else table["budget"].replace("%", "\u00a0%")]
+            mean = [r for r in rows[0] if r[:4] == place]
             check(len(mean) == 1, f"{place} is {len(mean)} times among the means")
-            low, high = mean[0][4].split(" to ")
-            check(near(mean[0][3], row["mean"]) and near(low, row["low"]) and near(high, row["high"]),
+            low, high = mean[0][5].split(" to ")
+            check(near(mean[0][4], row["mean"]) and near(low, row["low"]) and near(high, row["high"]),
                   f"{place}: {mean[0]} is not {row}")
             n += 1
             if row["rule"] == analysis["baseline"]:
                 continue
-            difference = [r for r in rows[1] if r[:3] == place][0]
-            check(near(difference[3], row["difference"]), f"{place}: {difference}")
+            difference = [r for r in rows[1] if r[:4] == place][0]
+            check(near(difference[4], row["difference"]), f"{place}: {difference}")
             if row["verdict"] != "reference":
-                check(near(difference[6], row["p_holm"]), f"{place}: p {difference[6]}")
-            check(difference[8] == row["group"], f"{place}: group {difference[8]}")
+                check(near(difference[7], row["p_holm"]), f"{place}: p {difference[7]}")
+            check(difference[9] == row["group"], f"{place}: group {difference[9]}")
     check(n == 36, f"{n} rows compared")
 
 
@@ -142,6 +144,18 @@ def sentence_figure_and_chart_agree(pages):
     check("6 of 16 answers right" in words and "4.4 MiB of 22.2 MiB" in words, words)
     check("−1.68" in forest and "keydiff" in forest, forest)
     check("0.64" in order and "0.076" in order, order)
+
+
+def class_and_signature_are_explained(pages):
+    tab = pages.measured()
+    title = tab.value("""[...document.querySelectorAll('.badges li')]
+        .find(li => li.innerText.startsWith('class')).title""")
+    notes = tab.value("document.querySelector('#e1-all').textContent").replace("\u00a0", " ")
+    letters = tab.value("document.querySelector('#e1-differences').textContent")
+    for words, part in ((title, "cap5: at most 5 % of the operations"), (notes, "cap5: at most 5 % of the operations"),
+                        (notes, "checked in a later version"), (notes, "c compute quota"),
+                        (letters, "may beat the baseline and still share a letter with it")):
+        check(part in words, f"'{part}' is not in '{words[:2000]}'")
 
 
 def a_chosen_budget_changes_page_charts_and_address(pages):
@@ -279,6 +293,7 @@ def the_keys_j_and_k_walk_through_samples(pages):
 TESTS = [
     every_page_is_quiet_and_drawn_at_every_width, pages_stay_small,
     tables_hold_the_numbers_of_compare, sentence_figure_and_chart_agree,
+    class_and_signature_are_explained,
     a_chosen_budget_changes_page_charts_and_address, rules_can_be_switched_off,
     samples_are_found_by_who_is_right,
     a_mark_under_the_pointer_tells_its_numbers, copied_tables_have_all_digits,
