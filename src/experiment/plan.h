@@ -55,6 +55,7 @@ typedef struct fb_plan_sample {
 
 typedef struct fb_plan_task {
     int64_t documents, samples, cut, rejected;
+    int64_t unknown;       /* samples with characters of a newer Unicode */
     char *first_rejection; /* NULL: none */
 } fb_plan_task;
 

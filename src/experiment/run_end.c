@@ -44,6 +44,14 @@ static fb_status warn_tasks(fb_runner *run)
                         (long long)task->cut, fb_plural(task->cut, "sample", "samples"),
                         name, fb_plural(task->cut, "is", "are"),
                         (long long)fb_model_get_facts(plan->model)->context_length));
+        if (task->unknown > 0)
+            FB_TRY(warn(run,
+                        "%lld %s of %s %s characters that the Unicode of PCRE2 (see "
+                        "'flexbudget doctor') does not know; other programs may cut "
+                        "them into other tokens",
+                        (long long)task->unknown,
+                        fb_plural(task->unknown, "sample", "samples"), name,
+                        fb_plural(task->unknown, "has", "have")));
         if (task->rejected > 0)
             FB_TRY(warn(run, "%lld %s of %s %s skipped; the first: %s",
                         (long long)task->rejected,
