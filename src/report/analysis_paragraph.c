@@ -8,6 +8,7 @@
  */
 #include "report/analysis_story.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { MOST_NAMED = 4 };
@@ -179,7 +180,7 @@ static int mean_tokens(const fb_story *story, const fb_table *table)
 
     for (int s = 0; s < table->n_samples; s++)
         tokens += story->results->samples[table->samples[s]].context_tokens;
-    return (int)(tokens / table->n_samples);
+    return (int)lround((double)tokens / table->n_samples);
 }
 
 static int count_tested(const fb_table *table)

@@ -49,7 +49,7 @@ static void row_of(const fb_page *page, const fb_table *table, const fb_row *row
     } else {
         fb_text_puts(page->out, "<td></td><td></td>");
     }
-    fb_html(page->out, "<td class=\"l\">%s</td><td>%s</td></tr>\n",
+    fb_html(page->out, "<td class=\"l\">%s</td><td class=\"l\">%s</td></tr>\n",
             fb_verdict_words(row->verdict), row->letters);
 }
 
@@ -64,7 +64,7 @@ static void numbers(const fb_page *page, int task, const char *baseline)
                  "<th scope=\"col\">kept</th><th scope=\"col\">difference</th>"
                  "<th scope=\"col\">interval</th><th scope=\"col\">p</th>"
                  "<th scope=\"col\">p (Holm)</th><th scope=\"col\" class=\"l\">verdict"
-                 "</th><th scope=\"col\">group</th></tr></thead>\n");
+                 "</th><th scope=\"col\" class=\"l\">group</th></tr></thead>\n");
     for (int b = 0; b < page->results->n_budgets; b++) {
         const fb_table *table = fb_analysis_table(page->analysis, task, b);
 

@@ -25,6 +25,7 @@
     brush.font = `${size}px ${page.config.font}`;
     return Math.ceil(brush.measureText(text).width);
   }
+  const NARROW = 460; // below, charts take smaller type and leave letters out
   const widest = (texts, size) => Math.max(0, ...texts.map((text) => textWidth(text, size)));
 
   // --- drawing
@@ -197,7 +198,8 @@
     const ends = rows.flatMap((row) => [row.difference, row.low ?? 0, row.high ?? 0]);
     const [low, high] = [Math.min(...ends), Math.max(...ends)];
     const room = (high - low) * 0.05 || margin * 2 || 1;
-    const label = Math.min(widest(rows.map((row) => row.rule), 13) + 14, host.clientWidth * 0.4);
+    const size = host.clientWidth < NARROW ? 11.5 : 13;
+    const label = Math.min(widest(rows.map((row) => row.rule), size) + 14, host.clientWidth * 0.4);
     const first = 12;
     const second = first + Math.max(42, widest(rows.filter((r) => r.p).map((row) => row.value), 12)) + 10;
     const third = second + 54;
@@ -211,6 +213,7 @@
       height: rows.length * 30 + 6,
       params: {
         n: rows.length, x_low: low - room, x_high: high + room, columns: [first, second, third], label_limit: label - 10,
+        font_size: size,
         title: lower ? `${better}\u2003difference${nat}\u2003${worse}` : `${worse}\u2003difference${nat}\u2003${better}`,
       },
       datasets: {
@@ -224,14 +227,14 @@
   function order(host, x, _, budget) {
     const tasks = x.tasks.map((task, i) => i).filter((task) => x.table(task, budget));
     const width = Math.min(host.clientWidth, 520 + 130 * tasks.length);
-    const narrow = width < 460;
+    const narrow = width < NARROW;
     const size = narrow ? 11.5 : 13;
     const rows = tasks.flatMap((task, i) =>
       x.compared(x.table(task, budget)).map((row, place) => {
         const rule = x.rules[row.rule];
         const value = fixed(row.mean, x.table(task, budget).digits);
         return {
-          rule: rule.label, task: i, place: place + 1, value, left: `${rule.label}\u2002${value}`, right: `${value}\u2002${rule.label}`,
+          rule: rule.label, task: i, place: place + 1, value,
           group: row.group, color: color(rule), shape: rule.shape, dash: rule.dash.split(" ").map(Number),
           about: x.about(task, budget, row) + (row.group ? `\ngroup ${row.group}` : ""),
         };
@@ -239,7 +242,14 @@
     if (tasks.length < 2 || !rows.length) return empty(host);
     const groups = !narrow && rows.some((row) => row.group);
     const outside = groups ? widest(rows.map((row) => row.group), 12) + 24 : 0;
-    const side = Math.min(widest(rows.flatMap((row) => [row.left, row.right]), size) + 14 + outside, width * 0.41);
+    const room = narrow ? (width - 60) / 2 : width * 0.41;
+    const whole = widest(rows.map((row) => `${row.rule}\u2002${row.value}`), size) + 14 + outside;
+    for (const row of rows) { // where both do not fit, the name stays whole
+      const value = whole > room ? [] : [row.value];
+      row.left = [row.rule, ...value].join("\u2002");
+      row.right = [...value, row.rule].join("\u2002");
+    }
+    const side = Math.min(widest(rows.map((row) => row.left), size) + 14 + outside, room);
     const n = Math.max(...rows.map((row) => row.place));
     return draw(host, {
       chart: "order",

@@ -83,9 +83,10 @@ static void head(const fb_page *page, int task)
     for (int i = 0; i < N_SIDES; i++)
         if (has_side(page, task, &sides[i]))
             fb_html(page->out, "<th scope=\"col\">%s</th>", sides[i].heading);
-    fb_text_puts(page->out,
-                 "<th scope=\"col\">group</th><th scope=\"col\">documents</th>"
-                 "</tr></thead>\n");
+    fb_text_puts(
+        page->out,
+        "<th scope=\"col\" class=\"l\">group</th><th scope=\"col\">documents</th>"
+        "</tr></thead>\n");
 }
 
 static void row_of(const fb_page *page, const fb_table *table, const fb_row *row)
@@ -102,7 +103,8 @@ static void row_of(const fb_page *page, const fb_table *table, const fb_row *row
     for (int i = 0; i < N_SIDES; i++)
         if (has_side(page, table->task, &sides[i]))
             fb_html_cell(page->out, side_of(row, &sides[i]), sides[i].digits);
-    fb_html(page->out, "<td>%s</td><td>%d</td></tr>\n", row->letters, row->n);
+    fb_html(page->out, "<td class=\"l\">%s</td><td>%d</td></tr>\n", row->letters,
+            row->n);
 }
 
 static void numbers(const fb_page *page, int task)

@@ -93,6 +93,16 @@ def every_page_is_quiet_and_drawn_at_every_width(pages):
         tab.close()
 
 
+def names_of_rules_stay_whole_on_a_phone(pages):
+    tab = pages.open("measured", width=380)
+    cut = tab.value("""[...document.querySelectorAll('.chart text')].map(t => t.textContent)
+        .filter(words => /\\.\\.\\.$|\u2026$/.test(words))""")
+    check(cut == [], f"cut: {cut}")
+    check(tab.value("document.documentElement.scrollWidth") == 380, "wider than the phone")
+    check("observed_attention" in tab.value("document.querySelector('[data-chart=order]').textContent"), "order")
+    tab.close()
+
+
 def pages_stay_small(pages):
     for name in PAGES:
         size = os.path.getsize(pages.path(name + ".html"))
@@ -291,7 +301,7 @@ def the_keys_j_and_k_walk_through_samples(pages):
 
 
 TESTS = [
-    every_page_is_quiet_and_drawn_at_every_width, pages_stay_small,
+    every_page_is_quiet_and_drawn_at_every_width, names_of_rules_stay_whole_on_a_phone, pages_stay_small,
     tables_hold_the_numbers_of_compare, sentence_figure_and_chart_agree,
     class_and_signature_are_explained,
     a_chosen_budget_changes_page_charts_and_address, rules_can_be_switched_off,
