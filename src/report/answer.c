@@ -143,10 +143,10 @@ static void documents_badge(const fb_page *page)
         if (page->analysis->tables[t].n_documents > documents)
             documents = page->analysis->tables[t].n_documents;
     for (int s = 0; s < results->n_samples; s++)
-        tokens += (double)results->samples[s].context_tokens / results->n_samples;
+        tokens += (double)results->samples[s].context_tokens;
     if (documents == 0) return;
     fb_html(page->out, "<li>documents <b>%d \xC3\x97 ", documents);
-    fb_html_number(page->out, tokens, 0);
+    fb_html_number(page->out, tokens / results->n_samples, 0);
     fb_text_puts(page->out, " tokens</b></li>\n");
 }
 

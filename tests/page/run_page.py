@@ -151,6 +151,7 @@ def sentence_figure_and_chart_agree(pages):
     order = tab.value("document.querySelector('[data-chart=order] svg').textContent")
     check("No rule wins both" in words, words)
     check("KL −1.68 nat, −1.96 to −1.38, p < 0.001" in words, words)
+    check("16 documents of about 504 tokens" in words and "16 × 504 tokens" in words, words)
     check("6 of 16 answers right" in words and "4.4 MiB of 22.2 MiB" in words, words)
     check("−1.68" in forest and "keydiff" in forest, forest)
     check("0.64" in order and "0.076" in order, order)
