@@ -146,7 +146,7 @@ static fb_status make(const fb_task_env *env, const void *values, const char *da
                        N_VALUES);
     if (p->tokens < smallest)
         return fb_fail(FB_USAGE,
-                       "tokens=%lld is too short for %lld pairs; the smallest "
+                       "tokens=%lld is too short for pairs=%lld; the smallest "
                        "that fits is %lld",
                        (long long)p->tokens, (long long)p->pairs, (long long)smallest);
     for (int64_t i = 0; i < p->samples; i++) {

@@ -99,6 +99,11 @@ fb_status fb_text_status(const fb_text *text)
 
 /* --- words --- */
 
+const char *fb_plural(int64_t n, const char *one, const char *many)
+{
+    return n == 1 ? one : many;
+}
+
 enum { LONGEST_WORD = 63 };
 
 static int min3(int a, int b, int c)
@@ -200,23 +205,66 @@ bool fb_parse_real(const char *string, double *out)
     return true;
 }
 
+static bool add_if_not_finite(fb_text *text, double value)
+{
+    if (isfinite(value)) return false;
+    fb_text_puts(text, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+    return true;
+}
+
+/* True if `digits`, with a point in place of the locale's comma, reads back. */
+static bool reads_back(char *digits, double value)
+{
+    char *comma = strchr(digits, ',');
+
+    if (comma != NULL) *comma = '.';
+    return to_real(digits, NULL) == value;
+}
+
 void fb_text_add_real(fb_text *text, double value)
 {
     char digits[32];
 
-    if (!isfinite(value)) {
-        fb_text_puts(text, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
-        return;
-    }
+    if (add_if_not_finite(text, value)) return;
     for (int precision = 1; precision <= 17; precision++) {
-        char *comma;
-
         (void)snprintf(digits, sizeof digits, "%.*g", precision, value);
-        comma = strchr(digits, ',');
-        if (comma != NULL) *comma = '.';
-        if (precision == 17 || to_real(digits, NULL) == value) break;
+        if (reads_back(digits, value)) break;
     }
     fb_text_puts(text, digits);
+}
+
+void fb_text_add_plain(fb_text *text, double value)
+{
+    char digits[384]; /* the largest double has 309 before the point */
+
+    if (add_if_not_finite(text, value)) return;
+    for (int precision = 0; precision <= 17; precision++) {
+        (void)snprintf(digits, sizeof digits, "%.*f", precision, value);
+        if (reads_back(digits, value)) break;
+    }
+    fb_text_puts(text, digits);
+}
+
+/* --- words of a shell --- */
+
+/* Inside single quotes everything stands for itself but the quote. */
+void fb_text_add_quoted(fb_text *text, const char *word)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                "0123456789%+,-./:=@_";
+
+    if (word[0] != 0 && word[strspn(word, plain)] == 0) {
+        fb_text_puts(text, word);
+        return;
+    }
+    fb_text_puts(text, "'");
+    for (; *word != 0; word++) {
+        if (*word == '\'')
+            fb_text_puts(text, "'\\''");
+        else
+            fb_text_add(text, word, 1);
+    }
+    fb_text_puts(text, "'");
 }
 
 /* --- UTF-8 --- */

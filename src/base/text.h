@@ -30,8 +30,15 @@ void fb_text_printf(fb_text *text, const char *format, ...)
 /* The shortest decimal that reads back as `value`, with '.' in every locale; "nan",
  * "inf", "-inf" for those. */
 void fb_text_add_real(fb_text *text, double value);
+/* The same without an exponent, to 17 digits after the point: for numbers of bytes. */
+void fb_text_add_plain(fb_text *text, double value);
+/* A word as a POSIX shell reads it back: in quotes where it needs them. */
+void fb_text_add_quoted(fb_text *text, const char *word);
 const char *fb_text_string(const fb_text *text); /* lent; "" when empty */
 FB_MUST_USE fb_status fb_text_status(const fb_text *text);
+
+/* The word of a count: `one` for 1, else `many`; "1 record", "0 records". */
+const char *fb_plural(int64_t n, const char *one, const char *many);
 
 /* Distance of two words (insert, delete, replace, swap of neighbours): for "did you
  * mean". Words longer than 63 bytes are infinitely far from everything (INT_MAX). */

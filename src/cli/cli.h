@@ -19,10 +19,15 @@ typedef struct fb_command {
     const char *summary;   /* one line of the list */
     const char *about;     /* a paragraph, without line breaks */
     const char *examples;  /* a line each */
-    const char *codes;     /* exit codes beyond 0, 1 and 2; NULL */
+    /* How to read what it prints: paragraphs, NULL behind the last; NULL: nothing */
+    const char *const *reading;
+    const char *codes; /* exit codes beyond 0, 1 and 2; NULL */
     const fb_option *options;
     bool has_settings; /* takes the settings of an experiment too */
     int least, most;   /* arguments; most -1: any number */
+    /* One of the two: `print` makes what stdout is to show, written once it is whole;
+     * `run` does all there is to do and gives the exit code. */
+    fb_status (*print)(const fb_line *line, fb_text *out);
     int (*run)(const fb_line *line);
 } fb_command;
 
@@ -60,15 +65,14 @@ bool fb_say_is_quiet(void);
  * them. */
 void fb_say_error(const char *sentence);
 void fb_say_warning(const char *sentence);
-/* Says the last failure; the exit code for it. */
-int fb_say_failure(fb_status status);
+/* The exit code of what ended so; a failure is said. */
+int fb_say_end(fb_status status);
 /* To stderr, unless quiet. */
 void fb_say_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* To stdout: a result. FB_IO if it cannot be written. */
-FB_MUST_USE fb_status fb_say_result(const char *text, size_t n);
-
-/* Text to stdout, or to the file of an option -o ("" is stdout). */
-FB_MUST_USE fb_status fb_write_result(const char *path, const char *text, size_t n);
+/* The end of making a result: the text goes to the file at `path` ("" is stdout) if
+ * `status` and text are well, and is cleared. */
+FB_MUST_USE fb_status fb_write_result(fb_status status, fb_text *text,
+                                      const char *path);
 
 /* --- help (help.c) --- */
 

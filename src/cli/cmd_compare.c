@@ -10,13 +10,7 @@
 enum { EXPERIMENT, BASELINE, CONFIDENCE, MARGIN, RESAMPLES, OUT, JSON, CSV };
 
 static const fb_option options[] = {
-    [EXPERIMENT] = {.name = "experiment",
-                    .type = FB_TYPE_TEXT,
-                    .initial = "",
-                    .argument = "NAME|HASH",
-                    .group = "Choose what",
-                    .help = "of a file with several, by name or the beginning of the "
-                            "hash (default: the newest)"},
+    [EXPERIMENT] = FB_EXPERIMENT_OPTION,
     [BASELINE] = {.name = "baseline",
                   .type = FB_TYPE_TEXT,
                   .initial = "",
@@ -64,62 +58,60 @@ static const fb_option options[] = {
              .type = FB_TYPE_FLAG,
              .initial = "off",
              .group = "Output",
-             .help = "CSV (RFC 4180)"},
+             .help = "CSV (RFC 4180); a text that a spreadsheet would take for a "
+                     "formula has an apostrophe in front"},
     FB_OPTION_END,
 };
 
-static fb_status add_file(const fb_line *line, const char *path, fb_format format,
-                          fb_text *out)
+static fb_status choose_format(const fb_line *line, fb_format *out)
+{
+    const bool json = fb_values_flag(&line->own, JSON);
+    const bool csv = fb_values_flag(&line->own, CSV);
+
+    *out = json ? FB_FORMAT_JSON : csv ? FB_FORMAT_CSV : FB_FORMAT_TEXT;
+    if (!json || !csv) return FB_OK;
+    return fb_fail(FB_USAGE, "--json and --csv exclude each other");
+}
+
+static fb_status add_tables(const fb_open_results *open, int n, fb_format format,
+                            fb_text *out)
+{
+    for (int i = 0; i < n; i++) {
+        char *text = NULL;
+
+        FB_TRY(fb_analysis_print(open[i].analysis, format, &text));
+        if (i > 0 && format == FB_FORMAT_TEXT) fb_text_puts(out, "\n");
+        fb_text_puts(out, text);
+        fb_free(text);
+    }
+    return FB_OK;
+}
+
+static fb_status compare(const fb_line *line)
 {
     const fb_values *v = &line->own;
-    const char *baseline = fb_values_text(v, BASELINE);
+    const char *baseline = fb_values_text(v, BASELINE), *out = fb_values_text(v, OUT);
     const fb_analysis_options asked = {
         .baseline = baseline[0] != '\0' ? baseline : NULL,
         .confidence = fb_values_real(v, CONFIDENCE) / 100,
         .replicates = (int)fb_values_int(v, RESAMPLES),
         .margin = fb_values_real(v, MARGIN),
     };
-    fb_open_results open;
-    char *text = NULL;
-    fb_status status =
-        fb_results_open(&open, path, fb_values_text(v, EXPERIMENT), &asked);
-
-    if (status == FB_OK) status = fb_analysis_print(open.analysis, format, &text);
-    if (status == FB_OK) fb_text_puts(out, text);
-    fb_free(text);
-    fb_results_close(&open);
-    return status;
-}
-
-static fb_status compare(const fb_line *line)
-{
-    const bool json = fb_values_flag(&line->own, JSON);
-    const bool csv = fb_values_flag(&line->own, CSV);
-    const fb_format format = json  ? FB_FORMAT_JSON
-                             : csv ? FB_FORMAT_CSV
-                                   : FB_FORMAT_TEXT;
-    const char *out = fb_values_text(&line->own, OUT);
+    fb_open_results *open;
+    fb_format format;
     fb_text text = {0};
-    fb_status status = FB_OK;
+    fb_status status;
 
-    if (json && csv) return fb_fail(FB_USAGE, "--json and --csv exclude each other");
-    FB_TRY(fb_results_spare(out));
-    fb_text_init(&text, 0);
-    for (int i = 0; i < line->n_arguments && status == FB_OK; i++) {
-        if (i > 0 && format == FB_FORMAT_TEXT) fb_text_puts(&text, "\n");
-        status = add_file(line, line->arguments[i], format, &text);
-    }
-    if (status == FB_OK) status = fb_text_status(&text);
-    if (status == FB_OK) status = fb_write_result(out, text.bytes, text.n);
-    fb_text_clear(&text);
-    return status;
+    FB_TRY(choose_format(line, &format));
+    FB_TRY(fb_results_open(&open, line, fb_values_text(v, EXPERIMENT), out, &asked));
+    status = add_tables(open, line->n_arguments, format, &text);
+    fb_results_close(open, line->n_arguments);
+    return fb_write_result(status, &text, out);
 }
 
 static int run(const fb_line *line)
 {
-    const fb_status status = compare(line);
-
-    return status == FB_OK ? 0 : fb_say_failure(status);
+    return fb_say_end(compare(line));
 }
 
 const fb_command fb_command_compare = {
@@ -130,6 +122,8 @@ const fb_command fb_command_compare = {
         "Prints scores with intervals, paired differences from a baseline, and groups "
         "of rules that cannot be told apart. Only samples that all compared rules have "
         "are used; what is left out is said. Several files: a part for each.",
+    .reading = (const char *const[]){FB_LETTER_WORDS, FB_CLASS_WORDS,
+                                     FB_SIGNATURE_WORDS, NULL},
     .examples = "flexbudget compare results.db --baseline h2o\n"
                 "flexbudget compare results.db --json",
     .options = options,

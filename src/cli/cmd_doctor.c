@@ -78,9 +78,10 @@ static void find_disturbances(const fb_host *host, fb_text *out)
 {
     if (host->load > 0.5 * host->cpus_available)
         fb_text_printf(out,
-                       "the load is %.1f on %d CPUs: times will vary (quality is not "
+                       "the load is %.1f on %d %s: times will vary (quality is not "
                        "affected)\n",
-                       host->load, host->cpus_available);
+                       host->load, host->cpus_available,
+                       fb_plural(host->cpus_available, "CPU", "CPUs"));
     if (host->cpus_available < host->cpus)
         fb_text_printf(out, "only %d of %d CPUs may be used (affinity or container)\n",
                        host->cpus_available, host->cpus);
@@ -103,8 +104,8 @@ static void print_text(const fb_host *host, const fb_ops *ops, const models *m,
     fb_text_printf(out, "program    flexbudget " FB_VERSION ", %s\n", host->compiler);
     fb_text_printf(out, "libraries  ");
     fb_host_libraries(out);
-    fb_text_printf(out, "\ncpu        %s, %d CPUs, isa %s\n", host->cpu, host->cpus,
-                   fb_ops_isa(ops));
+    fb_text_printf(out, "\ncpu        %s, %d %s, isa %s\n", host->cpu, host->cpus,
+                   fb_plural(host->cpus, "CPU", "CPUs"), fb_ops_isa(ops));
     fb_text_printf(out, "threads    %d (what affinity and cgroup allow)\n",
                    host->cpus_available);
     fb_text_printf(out, "memory     %s, %s free\n", memory, available);
@@ -157,36 +158,24 @@ static void print_json(const fb_host *host, const fb_ops *ops, const models *m,
     fb_text_clear(&disturbed);
 }
 
-static fb_status print(const fb_line *line)
+static fb_status print(const fb_line *line, fb_text *out)
 {
     const fb_ops_options ops_options = {0};
     models *m = fb_zalloc(FB_ACCOUNT_other, sizeof *m);
     fb_ops *ops = NULL;
     fb_host host;
-    fb_text text = {0};
     fb_status status = m != NULL ? fb_ops_open(&ops, &ops_options)
                                  : fb_fail(FB_NO_MEMORY, "no memory");
 
-    fb_text_init(&text, 0);
     if (status == FB_OK) {
         find_models(m);
         fb_host_read(&host);
         (fb_values_flag(&line->own, JSON) ? print_json : print_text)(&host, ops, m,
-                                                                     &text);
-        status = fb_text_status(&text);
+                                                                     out);
     }
-    if (status == FB_OK) status = fb_say_result(text.bytes, text.n);
-    fb_text_clear(&text);
     fb_ops_close(ops);
     fb_free(m);
     return status;
-}
-
-static int run(const fb_line *line)
-{
-    const fb_status status = print(line);
-
-    return status == FB_OK ? 0 : fb_say_failure(status);
 }
 
 const fb_command fb_command_doctor = {
@@ -197,5 +186,5 @@ const fb_command fb_command_doctor = {
              "found, and a line per thing that would disturb a measurement.",
     .examples = "flexbudget doctor --json",
     .options = options,
-    .run = run,
+    .print = print,
 };

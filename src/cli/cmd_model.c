@@ -37,21 +37,28 @@ static void print_text(const fb_model *model, fb_text *out)
     fb_print_size((double)bytes_per_token(f), token, sizeof token);
     fb_text_printf(out, "%s  %s, %s (%s)\n", f->name, f->architecture, size,
                    f->weight_types);
+    if (f->title != NULL)
+        fb_text_printf(out, "title      %s (its general.name)\n", f->title);
     fb_text_printf(out,
-                   "shape      %lld layers, %lld query heads, %lld kv heads of %lld, "
-                   "width %lld, network %lld\n",
-                   (long long)f->layers, (long long)f->heads, (long long)f->kv_heads,
+                   "shape      %lld %s, %lld query %s, %lld kv %s of %lld, width "
+                   "%lld, network %lld\n",
+                   (long long)f->layers, fb_plural(f->layers, "layer", "layers"),
+                   (long long)f->heads, fb_plural(f->heads, "head", "heads"),
+                   (long long)f->kv_heads, fb_plural(f->kv_heads, "head", "heads"),
                    (long long)f->head_dim, (long long)f->width, (long long)f->ffn);
     fb_text_printf(
         out,
-        "cache      %s per token in f32: %lld layers x %lld kv heads x (%lld "
-        "+ %lld) x 4 bytes\n",
-        token, (long long)f->layers, (long long)f->kv_heads, (long long)f->head_dim,
-        (long long)f->head_dim);
-    fb_text_printf(out, "context    trained on %lld tokens, rotary base %.15g\n",
-                   (long long)f->context_length, f->rope_theta);
-    fb_text_printf(out, "tokenizer  %lld tokens, splits as '%s', ",
-                   (long long)f->vocabulary, fb_tokenizer_pre(tokenizer));
+        "cache      %s per token in f32: %lld %s x %lld kv %s x (%lld + %lld) x 4 "
+        "bytes\n",
+        token, (long long)f->layers, fb_plural(f->layers, "layer", "layers"),
+        (long long)f->kv_heads, fb_plural(f->kv_heads, "head", "heads"),
+        (long long)f->head_dim, (long long)f->head_dim);
+    fb_text_printf(out, "context    trained on %lld %s, rotary base %.15g\n",
+                   (long long)f->context_length,
+                   fb_plural(f->context_length, "token", "tokens"), f->rope_theta);
+    fb_text_printf(
+        out, "tokenizer  %lld %s, splits as '%s', ", (long long)f->vocabulary,
+        fb_plural(f->vocabulary, "token", "tokens"), fb_tokenizer_pre(tokenizer));
     if (fb_tokenizer_bos(tokenizer) < 0)
         fb_text_puts(out, "no BOS\n");
     else
@@ -69,6 +76,8 @@ static void print_json(const fb_model *model, fb_text *out)
 
     fb_text_puts(out, "{\"format\": 1, \"name\": ");
     fb_json_add_string(out, f->name);
+    fb_text_puts(out, ", \"title\": ");
+    fb_json_add_string(out, f->title == NULL ? "" : f->title);
     fb_text_puts(out, ", \"architecture\": ");
     fb_json_add_string(out, f->architecture);
     fb_text_printf(
@@ -92,31 +101,18 @@ static void print_json(const fb_model *model, fb_text *out)
                    chat->sha256, f->tokenizer_sha256, f->sha256);
 }
 
-static fb_status print(const fb_line *line)
+static fb_status print(const fb_line *line, fb_text *out)
 {
     char *path = NULL;
     fb_model *model = NULL;
-    fb_text text = {0};
     fb_status status = fb_model_find(&path, line->arguments[0]);
 
-    fb_text_init(&text, 0);
     if (status == FB_OK) status = fb_model_open(&model, NULL, path);
-    if (status == FB_OK) {
-        (fb_values_flag(&line->own, JSON) ? print_json : print_text)(model, &text);
-        status = fb_text_status(&text);
-    }
-    if (status == FB_OK) status = fb_say_result(text.bytes, text.n);
-    fb_text_clear(&text);
+    if (status == FB_OK)
+        (fb_values_flag(&line->own, JSON) ? print_json : print_text)(model, out);
     fb_model_close(model);
     fb_free(path);
     return status;
-}
-
-static int run(const fb_line *line)
-{
-    const fb_status status = print(line);
-
-    return status == FB_OK ? 0 : fb_say_failure(status);
 }
 
 const fb_command fb_command_model = {
@@ -131,5 +127,5 @@ const fb_command fb_command_model = {
     .options = options,
     .least = 1,
     .most = 1,
-    .run = run,
+    .print = print,
 };

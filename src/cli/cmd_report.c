@@ -11,13 +11,7 @@
 enum { EXPERIMENT, OUT, TITLE, SAMPLES, TEXT };
 
 static const fb_option options[] = {
-    [EXPERIMENT] = {.name = "experiment",
-                    .type = FB_TYPE_TEXT,
-                    .initial = "",
-                    .argument = "NAME|HASH",
-                    .group = "Choose what",
-                    .help = "of a file with several, by name or the beginning of the "
-                            "hash (default: the newest)"},
+    [EXPERIMENT] = FB_EXPERIMENT_OPTION,
     [OUT] = {.name = "out",
              .letter = 'o',
              .type = FB_TYPE_TEXT,
@@ -95,30 +89,21 @@ static fb_status report(const fb_line *line)
     const char *experiment = fb_values_text(&line->own, EXPERIMENT);
     const char *asked = fb_values_text(&line->own, OUT);
     char *path = asked[0] != '\0' ? fb_strdup(asked) : page_path(line->arguments[0]);
-    const int n = line->n_arguments;
-    fb_open_results *open =
-        fb_zalloc(FB_ACCOUNT_other, fb_size_mul((size_t)n, sizeof *open));
+    fb_open_results *open = NULL;
     fb_status status = FB_OK;
 
-    if (open == NULL || path == NULL)
-        status = fb_fail(FB_NO_MEMORY, "no memory for a page");
-    if (status == FB_OK) status = fb_results_spare(path);
-    for (int i = 0; i < n && status == FB_OK; i++)
-        status = fb_results_open(&open[i], line->arguments[i], experiment, NULL);
+    if (path == NULL) status = fb_fail(FB_NO_MEMORY, "no memory for a page");
+    if (status == FB_OK) status = fb_results_open(&open, line, experiment, path, NULL);
     if (status == FB_OK) status = write_page(line, path, open);
     if (status == FB_OK) fb_say_note("wrote %s", path);
-    for (int i = 0; open != NULL && i < n; i++)
-        fb_results_close(&open[i]);
-    fb_free(open);
+    fb_results_close(open, line->n_arguments);
     fb_free(path);
     return status;
 }
 
 static int run(const fb_line *line)
 {
-    const fb_status status = report(line);
-
-    return status == FB_OK ? 0 : fb_say_failure(status);
+    return fb_say_end(report(line));
 }
 
 const fb_command fb_command_report = {

@@ -229,32 +229,19 @@ static fb_status find(const char *name, const fb_rule **out)
     return fb_fail(FB_USAGE, "unknown rule '%s'\nhelp: flexbudget rules", name);
 }
 
-static fb_status print(const fb_line *line)
+static fb_status print(const fb_line *line, fb_text *out)
 {
     const char *name = line->n_arguments > 0 ? line->arguments[0] : NULL;
     const fb_rule *rule = NULL;
-    fb_text text = {0};
-    fb_status status = FB_OK;
 
     if (name != NULL) FB_TRY(find(name, &rule));
-    fb_text_init(&text, 0);
     if (fb_values_flag(&line->own, JSON))
-        list_json(name, &text);
+        list_json(name, out);
     else if (rule != NULL)
-        status = one_text(rule, &text);
+        return one_text(rule, out);
     else
-        list_text(&text);
-    if (status == FB_OK) status = fb_text_status(&text);
-    if (status == FB_OK) status = fb_say_result(text.bytes, text.n);
-    fb_text_clear(&text);
-    return status;
-}
-
-static int run(const fb_line *line)
-{
-    const fb_status status = print(line);
-
-    return status == FB_OK ? 0 : fb_say_failure(status);
+        list_text(out);
+    return FB_OK;
 }
 
 const fb_command fb_command_rules = {
@@ -267,5 +254,5 @@ const fb_command fb_command_rules = {
     .examples = "flexbudget rules snapkv\nflexbudget rules --json",
     .options = options,
     .most = 1,
-    .run = run,
+    .print = print,
 };

@@ -233,8 +233,8 @@ static fb_status add_ids(const bench *b, const char *heading, const fb_ids *ids,
 
     FB_TRY(fb_tokenizer_decode(fb_model_tokenizer(b->model), ids->ids, ids->n, false,
                                &text, &n));
-    fb_text_printf(out, "--- %s, %lld token%s\n", heading, (long long)ids->n,
-                   ids->n == 1 ? "" : "s");
+    fb_text_printf(out, "--- %s, %lld %s\n", heading, (long long)ids->n,
+                   fb_plural(ids->n, "token", "tokens"));
     fb_text_add(out, text, n);
     fb_text_puts(out, "\n");
     fb_free(text);
@@ -321,38 +321,24 @@ static fb_status print_samples(const fb_line *line, const char *expression,
     return status;
 }
 
-static fb_status print(const fb_line *line)
+static fb_status print(const fb_line *line, fb_text *out)
 {
     const bool samples =
         fb_values_int(&line->own, SHOW) > 0 || fb_values_int(&line->own, MAKE) > 0;
     const char *name = line->n_arguments > 0 ? line->arguments[0] : NULL;
     const fb_task *task = NULL;
-    fb_text text = {0};
-    fb_status status = FB_OK;
 
     if (name != NULL) FB_TRY(find(name, &task));
     if (samples && name == NULL)
         return fb_fail(FB_USAGE, "--show and --make need the name of a task");
-    fb_text_init(&text, 0);
-    if (samples)
-        status = print_samples(line, name, &text);
-    else if (fb_values_flag(&line->own, JSON))
-        list_json(task == NULL ? NULL : task->name, &text);
+    if (samples) return print_samples(line, name, out);
+    if (fb_values_flag(&line->own, JSON))
+        list_json(task == NULL ? NULL : task->name, out);
     else if (task != NULL)
-        one_text(task, &text);
+        one_text(task, out);
     else
-        list_text(&text);
-    if (status == FB_OK) status = fb_text_status(&text);
-    if (status == FB_OK) status = fb_say_result(text.bytes, text.n);
-    fb_text_clear(&text);
-    return status;
-}
-
-static int run(const fb_line *line)
-{
-    const fb_status status = print(line);
-
-    return status == FB_OK ? 0 : fb_say_failure(status);
+        list_text(out);
+    return FB_OK;
 }
 
 const fb_command fb_command_tasks = {
@@ -366,5 +352,5 @@ const fb_command fb_command_tasks = {
                 "flexbudget tasks needle --make 3 -m SmolLM2-135M-Instruct.Q4_1.gguf",
     .options = options,
     .most = 1,
-    .run = run,
+    .print = print,
 };

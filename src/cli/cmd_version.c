@@ -18,37 +18,24 @@ static const fb_option options[] = {
     FB_OPTION_END,
 };
 
-static fb_status print(const fb_line *line)
+static fb_status print(const fb_line *line, fb_text *out)
 {
-    fb_text text = {0};
     fb_host host;
-    fb_status status;
 
-    fb_text_init(&text, 0);
     fb_host_read(&host);
     if (fb_values_flag(&line->own, JSON)) {
-        fb_text_printf(&text,
+        fb_text_printf(out,
                        "{\"format\": 1, \"version\": \"%s\", \"compiler\": \"%s\", "
                        "\"backends\": [\"native\"], \"schema\": %d, "
                        "\"rule_abi\": %d, \"task_abi\": %d, \"libraries\": ",
                        FB_VERSION, host.compiler, FB_STORE_SCHEMA, FB_RULE_ABI,
                        FB_TASK_ABI);
-        fb_host_libraries(&text);
-        fb_text_puts(&text, "}\n");
+        fb_host_libraries(out);
+        fb_text_puts(out, "}\n");
     } else {
-        fb_text_printf(&text, "flexbudget %s\n", FB_VERSION);
+        fb_text_printf(out, "flexbudget %s\n", FB_VERSION);
     }
-    status = fb_text_status(&text);
-    if (status == FB_OK) status = fb_say_result(text.bytes, text.n);
-    fb_text_clear(&text);
-    return status;
-}
-
-static int run(const fb_line *line)
-{
-    const fb_status status = print(line);
-
-    return status == FB_OK ? 0 : fb_say_failure(status);
+    return FB_OK;
 }
 
 const fb_command fb_command_version = {
@@ -59,5 +46,5 @@ const fb_command fb_command_version = {
              "libraries.",
     .examples = "flexbudget version --json",
     .options = options,
-    .run = run,
+    .print = print,
 };

@@ -162,6 +162,16 @@ static void add_examples(fb_text *out, const char *examples)
     }
 }
 
+static void add_reading(fb_text *out, const char *const *paragraph)
+{
+    if (paragraph == NULL) return;
+    fb_text_puts(out, "\nHow to read it\n");
+    for (; *paragraph != NULL; paragraph++) {
+        fb_text_puts(out, "  ");
+        fb_wrap(out, *paragraph, 2, 2);
+    }
+}
+
 void fb_help_command(const fb_command *command, fb_text *out)
 {
     fb_text_printf(out, "usage: flexbudget %s [options]%s%s\n\n", command->name,
@@ -174,6 +184,7 @@ void fb_help_command(const fb_command *command, fb_text *out)
         fb_text_puts(out, "\nEvery option has a key of the same name in the experiment "
                           "file, and FLEXBUDGET_<OPTION>\nin the environment sets a "
                           "default: command line, environment, file, default.\n");
+    add_reading(out, command->reading);
     add_examples(out, command->examples);
     fb_text_printf(out,
                    "\nexit codes: 0 done, 1 failed, 2 the request makes no sense%s%s\n",

@@ -33,17 +33,12 @@ const fb_command *fb_command_find(const char *name)
     return NULL;
 }
 
-static int show(void (*make)(fb_text *out))
+static int run_overview(void)
 {
     fb_text text = {0};
-    fb_status status;
 
-    fb_text_init(&text, 0);
-    make(&text);
-    status = fb_text_status(&text);
-    if (status == FB_OK) status = fb_say_result(text.bytes, text.n);
-    fb_text_clear(&text);
-    return status == FB_OK ? 0 : fb_say_failure(status);
+    fb_help_overview(&text);
+    return fb_say_end(fb_write_result(FB_OK, &text, ""));
 }
 
 static int unknown_command(const char *word)
@@ -68,14 +63,17 @@ static int unknown_command(const char *word)
 static int run_help_of(const fb_command *command)
 {
     fb_text text = {0};
-    fb_status status;
 
-    fb_text_init(&text, 0);
     fb_help_command(command, &text);
-    status = fb_text_status(&text);
-    if (status == FB_OK) status = fb_say_result(text.bytes, text.n);
-    fb_text_clear(&text);
-    return status == FB_OK ? 0 : fb_say_failure(status);
+    return fb_say_end(fb_write_result(FB_OK, &text, ""));
+}
+
+static int run_print(const fb_line *line)
+{
+    fb_text text = {0};
+    const fb_status status = line->command->print(line, &text);
+
+    return fb_say_end(fb_write_result(status, &text, ""));
 }
 
 static int run_command(const fb_command *command, int argc, char **argv)
@@ -85,11 +83,11 @@ static int run_command(const fb_command *command, int argc, char **argv)
     int code;
 
     if (status != FB_OK)
-        code = fb_say_failure(status);
+        code = fb_say_end(status);
     else if (fb_values_flag(&line.common, FB_COMMON_help))
         code = run_help_of(command);
     else
-        code = command->run(&line);
+        code = command->print != NULL ? run_print(&line) : command->run(&line);
     fb_line_clear(&line);
     return code;
 }
@@ -101,7 +99,7 @@ int main(int argc, char **argv)
 
     (void)signal(SIGXFSZ, SIG_IGN); /* a file at its limit is a failure like others */
     if (word == NULL || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-        return show(fb_help_overview);
+        return run_overview();
     if (strcmp(word, "--version") == 0) word = "version";
     command = fb_command_find(word);
     if (command == NULL) return unknown_command(word);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "cli/results.h"
+#include "base/memory.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -56,23 +57,8 @@ static fb_status read_experiment(fb_open_results *out, const char *path,
     return FB_OK;
 }
 
-fb_status fb_results_open(fb_open_results *out, const char *path,
-                          const char *experiment, const fb_analysis_options *asked)
-{
-    fb_analysis_options chosen;
-    fb_status status;
-
-    *out = (fb_open_results){0};
-    status = fb_store_open_read(&out->store, path);
-    if (status == FB_OK) status = read_experiment(out, path, experiment);
-    if (status == FB_OK) status = choose_options(out->results, asked, &chosen);
-    if (status == FB_OK)
-        status = fb_analyse(&out->analysis, out->store, out->results, &chosen);
-    if (status != FB_OK) fb_results_close(out);
-    return status;
-}
-
-fb_status fb_results_spare(const char *path)
+/* What is about to be replaced holds no results. */
+static fb_status spare_results(const char *path)
 {
     static const char mark[] = "SQLite format 3"; /* and a zero byte */
     char begin[sizeof mark] = {0};
@@ -91,10 +77,44 @@ fb_status fb_results_spare(const char *path)
                    path);
 }
 
-void fb_results_close(fb_open_results *results)
+static fb_status open_one(fb_open_results *out, const char *path,
+                          const char *experiment, const fb_analysis_options *asked)
 {
-    fb_analysis_free(results->analysis);
-    fb_results_free(results->results);
-    fb_store_close(results->store);
-    *results = (fb_open_results){0};
+    fb_analysis_options chosen;
+
+    FB_TRY(fb_store_open_read(&out->store, path));
+    FB_TRY(read_experiment(out, path, experiment));
+    FB_TRY(choose_options(out->results, asked, &chosen));
+    return fb_analyse(&out->analysis, out->store, out->results, &chosen);
+}
+
+fb_status fb_results_open(fb_open_results **out, const fb_line *line,
+                          const char *experiment, const char *target,
+                          const fb_analysis_options *asked)
+{
+    const int n = line->n_arguments;
+    fb_open_results *open;
+    fb_status status = FB_OK;
+
+    *out = NULL;
+    FB_TRY(spare_results(target));
+    open = fb_zalloc(FB_ACCOUNT_other, fb_size_mul((size_t)n, sizeof *open));
+    if (open == NULL) return fb_fail(FB_NO_MEMORY, "no memory for results");
+    for (int i = 0; i < n && status == FB_OK; i++)
+        status = open_one(&open[i], line->arguments[i], experiment, asked);
+    if (status == FB_OK)
+        *out = open;
+    else
+        fb_results_close(open, n);
+    return status;
+}
+
+void fb_results_close(fb_open_results *results, int n)
+{
+    for (int i = 0; results != NULL && i < n; i++) {
+        fb_analysis_free(results[i].analysis);
+        fb_results_free(results[i].results);
+        fb_store_close(results[i].store);
+    }
+    fb_free(results);
 }

@@ -14,17 +14,23 @@ typedef struct fb_open_results {
     fb_analysis *analysis;
 } fb_open_results;
 
-/* The experiment of a file with this name or beginning of a hash; for "" the newest, and
- * where there are others it says so. `asked` overrides what the experiment itself says
- * of confidence, resamples, margin and baseline: NULL or zero there means "as it
- * says". */
-FB_MUST_USE fb_status fb_results_open(fb_open_results *out, const char *path,
-                                      const char *experiment,
-                                      const fb_analysis_options *asked);
-void fb_results_close(fb_open_results *results);
+/* The option that chooses among several experiments of a file. */
+#define FB_EXPERIMENT_OPTION                                                           \
+    {                                                                                  \
+        .name = "experiment", .type = FB_TYPE_TEXT, .initial = "",                     \
+        .argument = "NAME|HASH", .group = "Choose what",                               \
+        .help = "of a file with several, by name or the beginning of the "             \
+                "hash (default: the newest)"                                           \
+    }
 
-/* FB_USAGE if there are results in the file at `path`, which is about to be replaced by
- * a page or a table. */
-FB_MUST_USE fb_status fb_results_spare(const char *path);
+/* Of each file that the line names, [line->n_arguments], the experiment with this name
+ * or beginning of a hash; for "" the newest, and where there are others it says so.
+ * `asked` overrides what the experiment itself says of confidence, resamples, margin and
+ * baseline: NULL or zero there means "as it says". FB_USAGE if the file at `target`,
+ * which is about to be replaced by a page or a table, holds results. */
+FB_MUST_USE fb_status fb_results_open(fb_open_results **out, const fb_line *line,
+                                      const char *experiment, const char *target,
+                                      const fb_analysis_options *asked);
+void fb_results_close(fb_open_results *results, int n); /* takes NULL */
 
 #endif

@@ -86,9 +86,9 @@ void fb_say_warning(const char *sentence)
     if (!is_quiet) say("warning", "\033[33m", sentence);
 }
 
-int fb_say_failure(fb_status status)
+int fb_say_end(fb_status status)
 {
-    fb_say_error(fb_error_message());
+    if (status != FB_OK) fb_say_error(fb_error_message());
     return fb_status_exit_code(status);
 }
 
@@ -105,15 +105,23 @@ void fb_say_note(const char *format, ...)
     (void)fputc('\n', stderr);
 }
 
-fb_status fb_say_result(const char *text, size_t n)
+static fb_status write_stdout(const fb_text *text)
 {
     errno = 0;
-    if (fwrite(text, 1, n, stdout) == n && fflush(stdout) == 0) return FB_OK;
+    if (fwrite(fb_text_string(text), 1, text->n, stdout) == text->n &&
+        fflush(stdout) == 0)
+        return FB_OK;
     return fb_fail(FB_IO, "cannot write the result: %s", strerror(errno));
 }
 
-fb_status fb_write_result(const char *path, const char *text, size_t n)
+fb_status fb_write_result(fb_status status, fb_text *text, const char *path)
 {
-    if (path[0] == '\0') return fb_say_result(text, n);
-    return fb_context(fb_file_write(path, text, n), "'%s'", path);
+    if (status == FB_OK) status = fb_text_status(text);
+    if (status == FB_OK && path[0] == '\0')
+        status = write_stdout(text);
+    else if (status == FB_OK)
+        status = fb_context(fb_file_write(path, fb_text_string(text), text->n), "'%s'",
+                            path);
+    fb_text_clear(text);
+    return status;
 }

@@ -35,30 +35,53 @@ static fb_status check_item(const char *item)
                    item);
 }
 
-/* Commas split, but not those in brackets. A comma elsewhere in a label is reached by
- * a pattern: rule=snapkv:*kernel=5. */
-static fb_status split(fb_filter *filter, const char *text)
+/* Whether a known "KEY=" stands here: what makes a comma the beginning of a new item,
+ * for labels may hold commas. */
+static bool begins_item(const char *text)
+{
+    for (int i = 0; i < N_KEYS; i++) {
+        const size_t n = strlen(keys[i]);
+
+        if (strncmp(text, keys[i], n) == 0 && text[n] == '=') return true;
+    }
+    return false;
+}
+
+/* Bytes of the item at the beginning of `text`. */
+static size_t item_length(const char *text)
 {
     int depth = 0;
-    const char *begin = text;
+    size_t n = 0;
 
-    for (const char *c = text;; c++) {
-        fb_item *grown;
+    for (; text[n] != '\0'; n++) {
+        depth += (text[n] == '(') - (text[n] == ')');
+        if (text[n] == ',' && depth <= 0 && begins_item(text + n + 1)) break;
+    }
+    return n;
+}
 
-        depth += (*c == '(') - (*c == ')');
-        if (*c != '\0' && (*c != ',' || depth > 0)) continue;
-        grown = fb_realloc(FB_ACCOUNT_other, filter->items,
-                           (size_t)(filter->n + 1) * sizeof *grown);
-        if (grown == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a filter");
-        filter->items = grown;
-        grown[filter->n] = (fb_item){0};
-        grown[filter->n].text = fb_zalloc(FB_ACCOUNT_other, (size_t)(c - begin) + 1);
-        if (grown[filter->n].text == NULL)
-            return fb_fail(FB_NO_MEMORY, "no memory for a filter");
-        memcpy(grown[filter->n].text, begin, (size_t)(c - begin));
-        FB_TRY(check_item(grown[filter->n++].text));
-        if (*c == '\0') return FB_OK;
-        begin = c + 1;
+static fb_status add_item(fb_filter *filter, const char *text, size_t n)
+{
+    fb_item *grown = fb_realloc(FB_ACCOUNT_other, filter->items,
+                                (size_t)(filter->n + 1) * sizeof *grown);
+
+    if (grown == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a filter");
+    filter->items = grown;
+    grown[filter->n] = (fb_item){.text = fb_zalloc(FB_ACCOUNT_other, n + 1)};
+    if (grown[filter->n].text == NULL)
+        return fb_fail(FB_NO_MEMORY, "no memory for a filter");
+    memcpy(grown[filter->n].text, text, n);
+    return check_item(grown[filter->n++].text);
+}
+
+static fb_status split(fb_filter *filter, const char *text)
+{
+    for (;;) {
+        const size_t n = item_length(text);
+
+        FB_TRY(add_item(filter, text, n));
+        if (text[n] == '\0') return FB_OK;
+        text += n + 1;
     }
 }
 

@@ -100,15 +100,17 @@ void fb_host_read(fb_host *host)
 void fb_host_libraries(fb_text *out)
 {
     int major, minor, patch;
-    char pcre[64] = "";
+    char pcre[64] = "", unicode[64] = "";
 
     yaml_get_version(&major, &minor, &patch);
     (void)pcre2_config(PCRE2_CONFIG_VERSION, pcre);
-    fb_text_printf(out,
-                   "{\"sqlite\": \"%s\", \"jansson\": \"%s\", \"yaml\": \"%d.%d.%d\", "
-                   "\"pcre2\": \"%.*s\", \"utf8proc\": \"%s\"}",
-                   sqlite3_libversion(), jansson_version_str(), major, minor, patch,
-                   (int)strcspn(pcre, " "), pcre, utf8proc_version());
+    (void)pcre2_config(PCRE2_CONFIG_UNICODE_VERSION, unicode);
+    fb_text_printf(
+        out,
+        "{\"sqlite\": \"%s\", \"jansson\": \"%s\", \"yaml\": \"%d.%d.%d\", "
+        "\"pcre2\": \"%.*s\", \"pcre2_unicode\": \"%s\", \"utf8proc\": \"%s\"}",
+        sqlite3_libversion(), jansson_version_str(), major, minor, patch,
+        (int)strcspn(pcre, " "), pcre, unicode, utf8proc_version());
 }
 
 void fb_host_describe(const fb_host *host, const fb_ops *ops, fb_text *out)

@@ -55,6 +55,7 @@ typedef struct fb_plan_sample {
 
 typedef struct fb_plan_task {
     int64_t documents, samples, cut, rejected;
+    int64_t unknown;       /* samples with characters of a newer Unicode */
     char *first_rejection; /* NULL: none */
 } fb_plan_task;
 
@@ -83,7 +84,8 @@ FB_MUST_USE fb_status fb_plan_new(fb_plan **out, const fb_spec *spec,
 void fb_plan_free(fb_plan *plan); /* takes NULL */
 
 /* Which cells: "rule=snapkv*,task=needle,sample=needle/3,budget=20%,seed=1". Values are
- * patterns with * and ?; the same key twice means either. */
+ * patterns with * and ?; the same key twice means either. A comma begins a new item only
+ * outside brackets and before one of these keys: others belong to the value. */
 typedef struct fb_filter fb_filter;
 FB_MUST_USE fb_status fb_filter_parse(fb_filter **out, const char *text);
 void fb_filter_free(fb_filter *filter); /* takes NULL */

@@ -93,9 +93,10 @@ static fb_status split_continuation(fb_plan_sample *sample)
 
     if (answer->n < 2)
         return fb_fail(FB_FORMAT,
-                       "sample '%s': the continuation has %lld tokens; at "
+                       "sample '%s': the continuation has %lld %s; at "
                        "least 2 are needed",
-                       sample->key, (long long)answer->n);
+                       sample->key, (long long)answer->n,
+                       fb_plural(answer->n, "token", "tokens"));
     FB_TRY(fb_ids_add(&sample->prompt, answer->ids[0]));
     answer->n--;
     memmove(answer->ids, answer->ids + 1, (size_t)answer->n * sizeof *answer->ids);
@@ -319,6 +320,19 @@ static fb_status make_document(const fb_plan *plan, const char *text, int64_t re
     return out->text != NULL ? FB_OK : fb_fail(FB_NO_MEMORY, "no memory for a context");
 }
 
+static fb_status count_unknown(const maker *m, const char *context,
+                               const fb_plan_sample *sample)
+{
+    const char *const texts[] = {context, sample->question, sample->references.text[0]};
+    bool is_known = true;
+
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && is_known; i++)
+        FB_TRY(fb_tokenizer_knows(fb_model_tokenizer(m->plan->model), texts[i],
+                                  &is_known));
+    m->plan->tasks[m->task].unknown += !is_known;
+    return FB_OK;
+}
+
 static fb_status place_sample(const maker *m, const fb_document *document,
                               const fb_probe *probe, int64_t reserve,
                               fb_plan_sample *sample)
@@ -327,6 +341,7 @@ static fb_status place_sample(const maker *m, const fb_document *document,
     fb_plan_document made = {0};
     fb_status status = make_document(plan, document->context, reserve, &made);
 
+    if (status == FB_OK) status = count_unknown(m, document->context, sample);
     if (status == FB_OK) status = place_evidence(plan, &made, probe, sample);
     if (status == FB_OK && fb_values_is(&plan->spec->values, FB_SET_query, "aware"))
         status = move_question(plan, &made, sample);

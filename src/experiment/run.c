@@ -171,8 +171,8 @@ fb_status fb_run(const fb_plan *plan, fb_ops *ops, const fb_run_options *options
     if (run.progress.event != NULL) fb_run_tell(&run, "end", NULL);
     close_run(&run);
     if (status == FB_OK && result->failed > 0)
-        status = fb_fail(FB_DEFECT, "%lld of %lld cells failed: %s",
+        status = fb_fail(FB_DEFECT, "%lld of %lld %s failed: %s",
                          (long long)result->failed, (long long)result->n_cells,
-                         result->reason);
+                         fb_plural(result->n_cells, "cell", "cells"), result->reason);
     return status;
 }

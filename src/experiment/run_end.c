@@ -39,13 +39,24 @@ static fb_status warn_tasks(fb_runner *run)
 
         if (task->cut > 0)
             FB_TRY(warn(run,
-                        "%lld samples of %s are longer than the model's %lld tokens; "
+                        "%lld %s of %s %s longer than the model's %lld tokens; "
                         "cut in the middle, same for all rules",
-                        (long long)task->cut, name,
+                        (long long)task->cut, fb_plural(task->cut, "sample", "samples"),
+                        name, fb_plural(task->cut, "is", "are"),
                         (long long)fb_model_get_facts(plan->model)->context_length));
+        if (task->unknown > 0)
+            FB_TRY(warn(run,
+                        "%lld %s of %s %s characters that the Unicode of PCRE2 (see "
+                        "'flexbudget doctor') does not know; other programs may cut "
+                        "them into other tokens",
+                        (long long)task->unknown,
+                        fb_plural(task->unknown, "sample", "samples"), name,
+                        fb_plural(task->unknown, "has", "have")));
         if (task->rejected > 0)
-            FB_TRY(warn(run, "%lld records of %s were skipped; the first: %s",
-                        (long long)task->rejected, name,
+            FB_TRY(warn(run, "%lld %s of %s %s skipped; the first: %s",
+                        (long long)task->rejected,
+                        fb_plural(task->rejected, "record", "records"), name,
+                        fb_plural(task->rejected, "was", "were"),
                         task->first_rejection == NULL ? "" : task->first_rejection));
     }
     return FB_OK;
@@ -75,21 +86,27 @@ static fb_status warn_rule(fb_runner *run, const fb_results *results, int rule)
         if (results->cells[i].rule == rule) count(&m, &results->cells[i]);
     if (m.fallback > 0)
         FB_TRY(warn(run,
-                    "%s: in %lld cells the context is too short for its score; the "
-                    "first and last tokens were kept instead, and the cells are marked",
-                    label, (long long)m.fallback));
+                    "%s: in %lld %s the context is too short for its score; the first "
+                    "and last tokens were kept instead, and %s marked",
+                    label, (long long)m.fallback,
+                    fb_plural(m.fallback, "cell", "cells"),
+                    fb_plural(m.fallback, "the cell is", "the cells are")));
     if (m.shrunk > 0)
         FB_TRY(warn(run,
-                    "%s: in %lld cells some head may keep fewer entries than are "
-                    "protected; the cells are marked",
-                    label, (long long)m.shrunk));
+                    "%s: in %lld %s some head may keep fewer entries than are "
+                    "protected; %s marked",
+                    label, (long long)m.shrunk, fb_plural(m.shrunk, "cell", "cells"),
+                    fb_plural(m.shrunk, "the cell is", "the cells are")));
     if (m.no_choice > 0)
         FB_TRY(warn(run,
-                    "%s: in %lld cells nothing was left for the rule to choose; they "
-                    "say nothing about it",
-                    label, (long long)m.no_choice));
+                    "%s: in %lld %s nothing was left for the rule to choose; %s "
+                    "nothing about it",
+                    label, (long long)m.no_choice,
+                    fb_plural(m.no_choice, "cell", "cells"),
+                    fb_plural(m.no_choice, "it says", "they say")));
     if (m.failed > 0)
-        FB_TRY(warn(run, "%s: %lld cells failed", label, (long long)m.failed));
+        FB_TRY(warn(run, "%s: %lld %s failed", label, (long long)m.failed,
+                    fb_plural(m.failed, "cell", "cells")));
     return FB_OK;
 }
 

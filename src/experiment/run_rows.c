@@ -135,6 +135,8 @@ static fb_status put_model(fb_runner *run)
                    (long long)facts->vocabulary, (long long)facts->context_length,
                    facts->file_bytes);
     fb_json_add_string(&text, facts->weight_types);
+    fb_text_puts(&text, ", \"title\": ");
+    fb_json_add_string(&text, facts->title == NULL ? "" : facts->title);
     fb_text_puts(&text, ", \"template\": ");
     fb_json_add_string(&text, run->plan->template.family);
     fb_text_puts(&text, "}");

@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "model/cursor.h"
 #include "model/gguf_value.h"
 
@@ -94,9 +95,9 @@ static fb_status read_header(fb_gguf *g, fb_cursor *c)
     uint64_t version, n_tensors, n_pairs;
 
     if (!fb_span_is(start, "GGUF"))
-        return fb_fail(FB_FORMAT,
-                       "not a GGUF file: it begins with '%s' and has %zu bytes",
-                       fb_span_show(start).text, g->map.n);
+        return fb_fail(FB_FORMAT, "not a GGUF file: it begins with '%s' and has %zu %s",
+                       fb_span_show(start).text, g->map.n,
+                       fb_plural((int64_t)g->map.n, "byte", "bytes"));
     fb_cursor_skip(c, 4);
     version = fb_cursor_uint(c, 4);
     n_tensors = fb_cursor_uint(c, 8);
@@ -168,9 +169,10 @@ static fb_status read_value(const fb_gguf *g, fb_cursor *c, fb_gguf_pair *pair)
     skip_elements(c, pair->element, pair->n);
     if (c->failed)
         return fb_fail(FB_FORMAT,
-                       "'%s' with %" PRIu64 " elements goes past the end of the file "
+                       "'%s' with %" PRIu64 " %s goes past the end of the file "
                        "(%zu bytes)",
-                       key.text, pair->n, g->map.n);
+                       key.text, pair->n,
+                       fb_plural((int64_t)pair->n, "element", "elements"), g->map.n);
     pair->n_bytes = (size_t)(c->at - pair->at);
     return FB_OK;
 }
@@ -262,10 +264,11 @@ static fb_status read_format(fb_gguf_tensor *t, fb_cursor *c)
                        name.text, type);
     if (t->columns % t->format->per_block != 0)
         return fb_fail(FB_FORMAT,
-                       "tensor '%s' has rows of %" PRId64
-                       " numbers; %s comes in blocks "
+                       "tensor '%s' has rows of %" PRId64 " %s; %s comes in blocks "
                        "of %" PRId64,
-                       name.text, t->columns, t->format->name, t->format->per_block);
+                       name.text, t->columns,
+                       fb_plural(t->columns, "number", "numbers"), t->format->name,
+                       t->format->per_block);
     blocks = t->columns / t->format->per_block * t->rows;
     if (__builtin_mul_overflow(blocks, (int64_t)t->format->bytes, &bytes))
         return fb_fail(FB_FORMAT, "tensor '%s' has more bytes than can be counted",
@@ -305,8 +308,9 @@ static fb_status place(fb_gguf_tensor *t, const uint8_t *data, size_t n,
     if (offset > n || t->n_bytes > n - offset)
         return fb_fail(FB_FORMAT,
                        "tensor '%s' needs %zu bytes at offset %" PRIu64 " of the data, "
-                       "which has %zu bytes; the file is cut short",
-                       name.text, t->n_bytes, offset, n);
+                       "which has %zu %s; the file is cut short",
+                       name.text, t->n_bytes, offset, n,
+                       fb_plural((int64_t)n, "byte", "bytes"));
     t->data = data + offset;
     return FB_OK;
 }

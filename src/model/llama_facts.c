@@ -7,6 +7,8 @@
  */
 #include "model/llama.h"
 
+#include "base/text.h"
+
 #include <inttypes.h>
 #include <math.h>
 
@@ -41,9 +43,8 @@ static fb_status read_heads(fb_model_facts *f, const fb_gguf *g)
     FB_TRY(int_or(g, kv, 1, f->heads, f->heads, &f->kv_heads));
     if (f->heads % f->kv_heads != 0)
         return fb_fail(FB_FORMAT,
-                       "'%s' is %" PRId64 ", which does not divide the %" PRId64
-                       " heads",
-                       kv, f->kv_heads, f->heads);
+                       "'%s' is %" PRId64 ", which does not divide the %" PRId64 " %s",
+                       kv, f->kv_heads, f->heads, fb_plural(f->heads, "head", "heads"));
     return FB_OK;
 }
 
@@ -146,8 +147,8 @@ static fb_status read_vocabulary(fb_model_facts *f, const fb_gguf *g)
     FB_TRY(int_or(g, key, 1, INT32_MAX, f->vocabulary, &said));
     if (said == f->vocabulary) return FB_OK;
     return fb_fail(FB_FORMAT,
-                   "'%s' is %" PRId64 ", but 'token_embd.weight' has %" PRId64 " rows",
-                   key, said, f->vocabulary);
+                   "'%s' is %" PRId64 ", but 'token_embd.weight' has %" PRId64 " %s",
+                   key, said, f->vocabulary, fb_plural(f->vocabulary, "row", "rows"));
 }
 
 fb_status fb_llama_facts(fb_model_facts *f, const fb_gguf *g)

@@ -24,7 +24,7 @@ enum { MOST_FORMATS = 48 };
 
 struct fb_model {
     fb_model_facts facts;
-    char *name, *weight_types;
+    char *name, *title, *weight_types;
     fb_ops *ops; /* of the weights; NULL: none loaded */
     fb_llama llama;
     fb_tokenizer *tokenizer;
@@ -45,19 +45,32 @@ static fb_status refuse_other_architectures(const fb_gguf *g)
                    fb_span_show(architecture).text);
 }
 
-static fb_status read_name(fb_model *m, const fb_gguf *g, const char *path)
+static fb_status copy_name(char **out, fb_span name)
 {
+    const fb_shown shown = fb_span_show(name);
+
+    *out = fb_strdup(shown.text);
+    return *out == NULL ? fb_fail(FB_NO_MEMORY, "no memory for a name") : FB_OK;
+}
+
+/* "SmolLM2-135M-Instruct.Q4_1" of "models/SmolLM2-135M-Instruct.Q4_1.gguf". */
+static fb_status read_names(fb_model *m, const fb_gguf *g, const char *path)
+{
+    static const char key[] = "general.name", end[] = ".gguf";
+    const size_t n_end = sizeof end - 1;
     const char *slash = strrchr(path, '/');
-    fb_shown shown;
-    fb_span name = {slash == NULL ? path : slash + 1, 0};
+    fb_span name = {slash == NULL ? path : slash + 1, 0}, title;
 
     name.n = strlen(name.bytes);
-    if (fb_gguf_has(g, "general.name"))
-        FB_TRY(fb_gguf_string(g, "general.name", &name));
-    shown = fb_span_show(name);
-    m->name = fb_strdup(shown.text);
+    if (name.n > n_end && strcmp(name.bytes + name.n - n_end, end) == 0)
+        name.n -= n_end;
+    FB_TRY(copy_name(&m->name, name));
     m->facts.name = m->name;
-    return m->name == NULL ? fb_fail(FB_NO_MEMORY, "no memory for a name") : FB_OK;
+    if (!fb_gguf_has(g, key)) return FB_OK;
+    FB_TRY(fb_gguf_string(g, key, &title));
+    FB_TRY(copy_name(&m->title, title));
+    if (strcmp(m->title, m->name) != 0) m->facts.title = m->title;
+    return FB_OK;
 }
 
 typedef struct share {
@@ -132,7 +145,7 @@ static fb_status read_facts(fb_model *m, const fb_gguf *g, const char *path)
     m->facts.architecture = "llama";
     m->facts.file_bytes = bytes.n;
     FB_TRY(refuse_other_architectures(g));
-    FB_TRY(read_name(m, g, path));
+    FB_TRY(read_names(m, g, path));
     FB_TRY(read_weight_types(m, g));
     FB_TRY(fb_llama_facts(&m->facts, g));
     fb_identity(path, bytes.bytes, bytes.n, m->facts.sha256);
@@ -147,9 +160,11 @@ static fb_status read_tokenizer(fb_model *m, const fb_gguf *g)
     FB_TRY(fb_tokenizer_new(&m->tokenizer, g));
     if (fb_tokenizer_size(m->tokenizer) == m->facts.vocabulary) return FB_OK;
     return fb_fail(FB_FORMAT,
-                   "the tokenizer has %" PRId64 " tokens, but 'token_embd.weight' has "
-                   "%" PRId64 " rows",
-                   fb_tokenizer_size(m->tokenizer), m->facts.vocabulary);
+                   "the tokenizer has %" PRId64 " %s, but 'token_embd.weight' has "
+                   "%" PRId64 " %s",
+                   fb_tokenizer_size(m->tokenizer),
+                   fb_plural(fb_tokenizer_size(m->tokenizer), "token", "tokens"),
+                   m->facts.vocabulary, fb_plural(m->facts.vocabulary, "row", "rows"));
 }
 
 static fb_status read_template(fb_model *m, const fb_gguf *g)
@@ -227,6 +242,7 @@ void fb_model_close(fb_model *m)
     fb_tokenizer_free(m->tokenizer);
     fb_free(m->frequency);
     fb_free(m->name);
+    fb_free(m->title);
     fb_free(m->weight_types);
     fb_free(m);
 }

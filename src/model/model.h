@@ -20,7 +20,8 @@ typedef struct fb_model fb_model;
 /* Facts of a model, checked; lent by fb_model_facts. */
 typedef struct fb_model_facts {
     const char *architecture; /* "llama" */
-    const char *name;         /* general.name, or the file's name */
+    const char *name;         /* the file's, without folder and ".gguf" */
+    const char *title;        /* general.name; NULL: none that differs */
     const char *weight_types; /* "Q4_1, Q8_0, F32": most bytes first */
     int64_t layers, heads, kv_heads, head_dim, width, ffn, vocabulary;
     int64_t context_length; /* trained */

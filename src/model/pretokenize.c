@@ -5,8 +5,8 @@
  * The expressions were written for Oniguruma. PCRE2 10.42 with UTF and UCP splits every
  * assigned code point alike, but for two things:
  *   - U+180E is white space to PCRE2; so \s is written out as SPACE below;
- *   - code points that Unicode 14 does not know are letters or digits only to newer
- *     tables.
+ *   - code points that its Unicode (14 there) does not know are letters or digits only
+ *     to newer tables; `unknown` finds them, so that somebody is told.
  * Matching uses compiled code where the system permits it and the interpreter where
  * not, with the same result.
  *
@@ -59,7 +59,7 @@ enum { N_KINDS = sizeof kinds / sizeof *kinds };
 struct fb_pretokenizer {
     const kind *kind;
     pcre2_general_context *memory;
-    pcre2_code *code[MOST_LEVELS];
+    pcre2_code *code[MOST_LEVELS], *unknown;
 };
 
 /* --- opening -------------------------------------------------------------------- */
@@ -97,23 +97,23 @@ static fb_status unknown_kind(fb_span name)
     return status;
 }
 
-static fb_status compile(fb_pretokenizer *p, int level)
+static fb_status compile(pcre2_code **out, const fb_pretokenizer *p,
+                         const char *pattern, uint32_t options)
 {
     pcre2_compile_context *context = pcre2_compile_context_create(p->memory);
     int error = 0;
     size_t at = 0;
 
     if (context == NULL) return fb_fail(FB_NO_MEMORY, "no memory for an expression");
-    p->code[level] =
-        pcre2_compile((PCRE2_SPTR)p->kind->patterns[level], PCRE2_ZERO_TERMINATED,
-                      PCRE2_UTF | PCRE2_UCP, &error, &at, context);
+    *out = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
+                         PCRE2_UTF | PCRE2_UCP | options, &error, &at, context);
     pcre2_compile_context_free(context);
-    if (p->code[level] == NULL)
+    if (*out == NULL)
         return fb_fail(FB_NO_MEMORY,
-                       "expression %d of '%s' does not compile (%d at %zu)", level,
+                       "expression '%s' of '%s' does not compile (%d at %zu)", pattern,
                        p->kind->name, error, at);
     /* Where compiled code is not permitted, pcre2_match interprets. */
-    (void)pcre2_jit_compile(p->code[level], PCRE2_JIT_COMPLETE);
+    (void)pcre2_jit_compile(*out, PCRE2_JIT_COMPLETE);
     return FB_OK;
 }
 
@@ -132,7 +132,10 @@ fb_status fb_pretokenizer_new(fb_pretokenizer **out, fb_span name)
     p->memory = pcre2_general_context_create(take_memory, give_memory, NULL);
     if (p->memory == NULL) status = fb_fail(FB_NO_MEMORY, "no memory for expressions");
     for (int l = 0; status == FB_OK && l < MOST_LEVELS; l++)
-        if (p->kind->patterns[l] != NULL) status = compile(p, l);
+        if (p->kind->patterns[l] != NULL)
+            status = compile(&p->code[l], p, p->kind->patterns[l], 0);
+    if (status == FB_OK)
+        status = compile(&p->unknown, p, "\\p{Cn}", PCRE2_MATCH_INVALID_UTF);
     if (status == FB_OK)
         *out = p;
     else
@@ -145,6 +148,7 @@ void fb_pretokenizer_free(fb_pretokenizer *p)
     if (p == NULL) return;
     for (int l = 0; l < MOST_LEVELS; l++)
         pcre2_code_free(p->code[l]);
+    pcre2_code_free(p->unknown);
     pcre2_general_context_free(p->memory);
     fb_free(p);
 }
@@ -167,6 +171,19 @@ bool fb_pretokenizer_wants_nfc(const fb_pretokenizer *p)
 bool fb_pretokenizer_adds_bos(const fb_pretokenizer *p)
 {
     return p->kind->bos;
+}
+
+fb_status fb_pretokenizer_knows(const fb_pretokenizer *p, fb_span text, bool *out)
+{
+    pcre2_match_data *found = pcre2_match_data_create(1, p->memory);
+    int n;
+
+    if (found == NULL) return fb_fail(FB_NO_MEMORY, "no memory to look at a text");
+    n = pcre2_match(p->unknown, (PCRE2_SPTR)text.bytes, text.n, 0, 0, found, NULL);
+    pcre2_match_data_free(found);
+    *out = n == PCRE2_ERROR_NOMATCH;
+    if (*out || n >= 0) return FB_OK;
+    return fb_fail(FB_NO_MEMORY, "no memory to look at a text");
 }
 
 /* --- cutting -------------------------------------------------------------------- */

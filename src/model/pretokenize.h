@@ -26,6 +26,11 @@ bool fb_pretokenizer_wants_nfc(const fb_pretokenizer *pretokenizer);
 /* Where the file does not say whether a text begins with BOS. */
 bool fb_pretokenizer_adds_bos(const fb_pretokenizer *pretokenizer);
 
+/* False if a character of `text`, which need not be UTF-8, is none that PCRE2's tables
+ * of Unicode know: a letter of a newer Unicode is cut as a symbol. */
+FB_MUST_USE fb_status fb_pretokenizer_knows(const fb_pretokenizer *pretokenizer,
+                                            fb_span text, bool *out);
+
 typedef fb_status fb_take_word(void *context, fb_span word);
 
 /* Calls `take` for each word of `text`, which must be valid UTF-8, in order. */

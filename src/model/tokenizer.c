@@ -337,6 +337,11 @@ fb_status fb_tokenizer_encode(const fb_tokenizer *t, const fb_piece *pieces,
     return status;
 }
 
+fb_status fb_tokenizer_knows(const fb_tokenizer *t, const char *text, bool *out)
+{
+    return fb_pretokenizer_knows(t->words, (fb_span){text, strlen(text)}, out);
+}
+
 /* --- decoding ------------------------------------------------------------------- */
 
 /* What a token shows in a decoded text. */

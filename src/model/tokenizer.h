@@ -41,6 +41,10 @@ FB_MUST_USE fb_status fb_ids_add(fb_ids *ids, int32_t id);
 FB_MUST_USE fb_status fb_tokenizer_encode(const fb_tokenizer *tokenizer,
                                           const fb_piece *pieces, int n_pieces,
                                           fb_ids *out);
+/* False if `text` has a character that is newer than the tables of Unicode by which
+ * words are cut: its tokens may differ from those that the model was trained on. */
+FB_MUST_USE fb_status fb_tokenizer_knows(const fb_tokenizer *tokenizer,
+                                         const char *text, bool *out);
 /* The bytes of the ids, to a fresh block with a zero behind them; free with fb_free.
  * Special tokens give their text, or nothing if `skip_special`. */
 FB_MUST_USE fb_status fb_tokenizer_decode(const fb_tokenizer *tokenizer,

@@ -10,6 +10,7 @@
 #include "model/vocabulary.h"
 
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -92,9 +93,9 @@ static fb_status read_kinds(fb_vocabulary *v, const fb_gguf *g)
     FB_TRY(fb_gguf_ints(g, key, &kinds));
     if (kinds.n != v->n)
         return fb_fail(FB_FORMAT,
-                       "'%s' has %" PRId64 " elements; %" PRId32
+                       "'%s' has %" PRId64 " %s; %" PRId32
                        ", one per token, would be right",
-                       key, kinds.n, v->n);
+                       key, kinds.n, fb_plural(kinds.n, "element", "elements"), v->n);
     for (int32_t id = 0; id < v->n; id++) {
         const int64_t kind = fb_gguf_next_int(&kinds);
 

@@ -157,7 +157,9 @@ static fb_status say_all(fb_analysis *analysis, fb_text *text)
     story.baseline =
         analysis->baseline < 0 ? "" : results->rules[analysis->baseline].label;
     fb_story_choose(&story, fb_analysis_smallest_budget(analysis));
+    story.is_short = true; /* a sentence that can be repeated */
     fb_story_headline(&story);
+    story.is_short = false;
     fb_say_clean(text, 0);
     FB_TRY(take_string(&analysis->headline, text));
     fb_story_paragraph(&story);

@@ -91,6 +91,22 @@ FB_MUST_USE fb_status fb_analyse(fb_analysis **out, fb_store *store,
                                  const fb_analysis_options *options);
 void fb_analysis_free(fb_analysis *analysis); /* takes NULL */
 
+/* Sentences that tables, page and help share. */
+#define FB_CLASS_WORDS                                                                 \
+    "Class: closed would mean proof that all rules of a table ran under the same "     \
+    "conditions, with all their work counted and within the compute quota (cap5: at "  \
+    "most 5 % of the operations that read the context); else it is open. Class and "   \
+    "quota are checked in a later version; until then every experiment is called "     \
+    "open, and extra work is shown but not limited."
+#define FB_SIGNATURE_WORDS                                                             \
+    "The signature is all that must agree before two numbers may be compared: m "      \
+    "model, k kernel, p protocol, g protection, b budgets, c compute quota, t tasks "  \
+    "with versions, n samples, s seeds, v version of the program."
+#define FB_LETTER_WORDS                                                                \
+    "A rule may beat the baseline and still share a letter with it: letters are "      \
+    "corrected for all pairs of rules (Holm), p only for the rules against the "       \
+    "baseline, which is less strict."
+
 /* The tables as text with aligned columns, as JSON, or as CSV, to a fresh string. */
 typedef enum fb_format { FB_FORMAT_TEXT, FB_FORMAT_JSON, FB_FORMAT_CSV } fb_format;
 FB_MUST_USE fb_status fb_analysis_print(const fb_analysis *analysis, fb_format format,

@@ -1,7 +1,9 @@
 /* analysis_export.c - the tables for machines: JSON, and CSV as in RFC 4180.
  *
- * Both walk the same lists of columns. Numbers have all their digits; what is not
- * available is null, or empty.
+ * Both walk the same lists of columns. Numbers have all their digits, those of bytes
+ * without an exponent; what is not available is null, or empty. In CSV a text that a
+ * spreadsheet would take for a formula (it begins with = + - or @, as a label may) has
+ * an apostrophe in front, which makes it a text there; numbers are never touched.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,25 +16,26 @@
 static const struct {
     const char *name;
     size_t offset;
+    void (*add)(fb_text *text, double value);
 } reals[] = {
-    {"mean", offsetof(fb_row, mean)},
-    {"low", offsetof(fb_row, mean_interval.low)},
-    {"high", offsetof(fb_row, mean_interval.high)},
-    {"difference", offsetof(fb_row, difference)},
-    {"difference_low", offsetof(fb_row, difference_interval.low)},
-    {"difference_high", offsetof(fb_row, difference_interval.high)},
-    {"p", offsetof(fb_row, p)},
-    {"p_holm", offsetof(fb_row, p_holm)},
-    {"sd", offsetof(fb_row, sd)},
-    {"filled", offsetof(fb_row, filled)},
-    {"kept_bytes", offsetof(fb_row, kept_bytes)},
-    {"budget_bytes", offsetof(fb_row, budget_bytes)},
-    {"full_bytes", offsetof(fb_row, full_bytes)},
-    {"extra_flops", offsetof(fb_row, extra_flops)},
-    {"em", offsetof(fb_row, em)},
-    {"nll", offsetof(fb_row, nll)},
-    {"kl", offsetof(fb_row, kl)},
-    {"top1", offsetof(fb_row, top1)},
+    {"mean", offsetof(fb_row, mean), fb_text_add_real},
+    {"low", offsetof(fb_row, mean_interval.low), fb_text_add_real},
+    {"high", offsetof(fb_row, mean_interval.high), fb_text_add_real},
+    {"difference", offsetof(fb_row, difference), fb_text_add_real},
+    {"difference_low", offsetof(fb_row, difference_interval.low), fb_text_add_real},
+    {"difference_high", offsetof(fb_row, difference_interval.high), fb_text_add_real},
+    {"p", offsetof(fb_row, p), fb_text_add_real},
+    {"p_holm", offsetof(fb_row, p_holm), fb_text_add_real},
+    {"sd", offsetof(fb_row, sd), fb_text_add_real},
+    {"filled", offsetof(fb_row, filled), fb_text_add_real},
+    {"kept_bytes", offsetof(fb_row, kept_bytes), fb_text_add_plain},
+    {"budget_bytes", offsetof(fb_row, budget_bytes), fb_text_add_plain},
+    {"full_bytes", offsetof(fb_row, full_bytes), fb_text_add_plain},
+    {"extra_flops", offsetof(fb_row, extra_flops), fb_text_add_real},
+    {"em", offsetof(fb_row, em), fb_text_add_real},
+    {"nll", offsetof(fb_row, nll), fb_text_add_real},
+    {"kl", offsetof(fb_row, kl), fb_text_add_real},
+    {"top1", offsetof(fb_row, top1), fb_text_add_real},
 };
 
 static const struct {
@@ -65,6 +68,17 @@ static int count_at(const fb_row *row, int column)
 
     memcpy(&value, (const char *)row + counts[column].offset, sizeof value);
     return value;
+}
+
+/* `none` is written for what is not available. */
+static void add_real(fb_text *text, const fb_row *row, int column, const char *none)
+{
+    const double value = real_at(row, column);
+
+    if (isfinite(value))
+        reals[column].add(text, value);
+    else
+        fb_text_puts(text, none);
 }
 
 static const char *verdict_name(fb_verdict verdict)
@@ -102,7 +116,7 @@ static void add_row(fb_text *text, const fb_analysis *a, const fb_row *row)
         fb_text_printf(text, "\"%s\":%d,", counts[c].name, count_at(row, c));
     for (int c = 0; c < N_REALS; c++) {
         fb_text_printf(text, "%s\"%s\":", c == 0 ? "" : ",", reals[c].name);
-        fb_json_add_real(text, real_at(row, c));
+        add_real(text, row, c, "null");
     }
     fb_text_puts(text, "}");
 }
@@ -156,17 +170,21 @@ void fb_analysis_print_json(fb_text *text, const fb_analysis *a)
 
 /* --- CSV --- */
 
-/* A field, quoted where it has to be. */
+static bool is_formula(const char *field)
+{
+    return field[0] != 0 && strchr("=+-@\t\r", field[0]) != NULL;
+}
+
+/* A text, quoted where it has to be. */
 static void add_field(fb_text *text, const char *field)
 {
-    if (strpbrk(field, ",\"\r\n") == NULL) {
-        fb_text_puts(text, field);
-    } else {
-        fb_text_puts(text, "\"");
-        for (; *field != 0; field++)
-            fb_text_printf(text, *field == '"' ? "\"%c" : "%c", *field);
-        fb_text_puts(text, "\"");
-    }
+    const bool is_quoted = strpbrk(field, ",\"\r\n") != NULL;
+
+    if (is_quoted) fb_text_puts(text, "\"");
+    if (is_formula(field)) fb_text_puts(text, "'");
+    for (; *field != 0; field++)
+        fb_text_printf(text, *field == '"' ? "\"%c" : "%c", *field);
+    if (is_quoted) fb_text_puts(text, "\"");
 }
 
 static void add_words(fb_text *text, const char *const *words, int n)
@@ -197,7 +215,7 @@ static void add_line(fb_text *text, const fb_analysis *a, const fb_table *table,
         fb_text_printf(text, ",%d", count_at(row, c));
     for (int c = 0; c < N_REALS; c++) {
         fb_text_puts(text, ",");
-        if (isfinite(real_at(row, c))) fb_text_add_real(text, real_at(row, c));
+        add_real(text, row, c, "");
     }
     fb_text_puts(text, "\r\n");
 }

@@ -173,13 +173,13 @@ static void say_protocol(const fb_story *story)
     fb_say_protocol(story->text, protocol);
 }
 
-static int mean_tokens(const fb_story *story, const fb_table *table)
+static double mean_tokens(const fb_story *story, const fb_table *table)
 {
     int64_t tokens = 0;
 
     for (int s = 0; s < table->n_samples; s++)
         tokens += story->results->samples[table->samples[s]].context_tokens;
-    return (int)(tokens / table->n_samples);
+    return (double)tokens / table->n_samples;
 }
 
 static int count_tested(const fb_table *table)
@@ -199,7 +199,9 @@ static void say_measured(const fb_story *story)
                    story->results->model.name[0] != 0 ? story->results->model.name
                                                       : "an unknown model");
     fb_say_count(story->text, table->n_documents, "document");
-    fb_text_printf(story->text, " of about %d tokens", mean_tokens(story, table));
+    fb_text_puts(story->text, " of about ");
+    fb_say_number(story->text, mean_tokens(story, table), 0);
+    fb_text_puts(story->text, " tokens");
     say_protocol(story);
     fb_text_puts(story->text, "; sign flips of whole documents, Holm over ");
     fb_say_count(story->text, count_tested(table), "rule");

@@ -285,6 +285,19 @@ static void print_marks(fb_text *text, const fb_analysis *a, const fb_table *tab
     }
 }
 
+static void print_legend(fb_text *text, const fb_analysis *a)
+{
+    fb_text words = {0};
+
+    fb_text_puts(&words, "same letter: not distinguishable at ");
+    fb_say_percent(&words, a->confidence);
+    fb_text_puts(&words, " (paired sign flips). " FB_LETTER_WORDS);
+    fb_text_puts(text, "\n");
+    print_wrapped(text, fb_text_string(&words));
+    text->failed |= words.failed;
+    fb_text_clear(&words);
+}
+
 void fb_analysis_print_text(fb_text *text, const fb_analysis *a)
 {
     print_wrapped(text, a->headline);
@@ -306,12 +319,6 @@ void fb_analysis_print_text(fb_text *text, const fb_analysis *a)
             fb_text_puts(text, "\n");
         }
     }
-    if (a->n_tables > 0) {
-        fb_text_puts(text, "\nsame letter: not distinguishable at ");
-        fb_say_percent(text, a->confidence);
-        fb_text_puts(text,
-                     " (paired sign flips, Holm over all pairs; p: over the rules "
-                     "against the baseline)");
-    }
-    fb_text_printf(text, "\n%s\n", a->signature);
+    if (a->n_tables > 0) print_legend(text, a);
+    fb_text_printf(text, "%s\n", a->signature);
 }

@@ -5,7 +5,10 @@
 #include "report/analysis_story.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+
+enum { MOST_IN_SHORT = 3, NAMED_IN_SHORT = 2 };
 
 void fb_story_choose(fb_story *story, int budget)
 {
@@ -42,10 +45,16 @@ void fb_story_budget(const fb_story *story, const char *at)
 void fb_story_rules(const fb_story *story, const int *rules, int n)
 {
     const char *names[FB_MOST_LEADERS];
+    const int n_named = story->is_short && n > MOST_IN_SHORT ? NAMED_IN_SHORT : n;
+    char others[32];
 
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n_named; i++)
         names[i] = fb_story_label(story, rules[i]);
-    fb_say_list(story->text, names, n);
+    if (n_named < n) {
+        (void)snprintf(others, sizeof others, "%d more", n - n_named);
+        names[n_named] = others;
+    }
+    fb_say_list(story->text, names, n_named + (n_named < n));
 }
 
 void fb_story_rows(const fb_story *story, const fb_table *table, const int *rows, int n)

@@ -16,6 +16,7 @@ typedef struct fb_story {
     const fb_table *tables[FB_MOST_TASKS]; /* [n_tables], one per task that has one */
     int n_tables, budget;
     const char *baseline; /* its label */
+    bool is_short; /* lists of more than three rules name two and count the rest */
 } fb_story;
 
 /* The tables of a budget that have the baseline. */
@@ -25,7 +26,8 @@ const char *fb_story_label(const fb_story *story, int rule);
 const char *fb_story_task(const fb_story *story, const fb_table *table);
 /* "at 20 % of the cache", "At 256 tokens per head" */
 void fb_story_budget(const fb_story *story, const char *at);
-/* "keydiff, snapkv and h2o", by rules or by the rows of a table */
+/* "keydiff, snapkv and h2o", in short "keydiff, snapkv and 3 more"; by rules or by the
+ * rows of a table, in their order: that of the means */
 void fb_story_rules(const fb_story *story, const int *rules, int n);
 void fb_story_rows(const fb_story *story, const fb_table *table, const int *rows,
                    int n);

@@ -95,7 +95,7 @@ void fb_say_budget(fb_text *text, const fb_store_budget *budget)
 
 void fb_say_count(fb_text *text, int n, const char *word)
 {
-    fb_text_printf(text, "%d %s%s", n, word, n == 1 ? "" : "s");
+    fb_text_printf(text, "%d %s%s", n, word, fb_plural(n, "", "s"));
 }
 
 void fb_say_list(fb_text *text, const char *const *names, int n)

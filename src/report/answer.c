@@ -123,11 +123,14 @@ static void class_badge(const fb_page *page)
     const char *reasons = page->results->class_reasons;
 
     if (name == NULL || *name == '\0' || strcmp(name, "unchecked") == 0)
-        fb_text_puts(page->out,
-                     "<li>class and compute quota <b>not checked yet</b></li>\n");
+        fb_html(
+            page->out,
+            "<li title=\"%s\">class and compute quota <b>not checked yet</b></li>\n",
+            FB_CLASS_WORDS);
     else
-        fb_html(page->out, "<li>class <b>%s</b>%s%s</li>\n", name,
-                reasons == NULL || *reasons == '\0' ? "" : ": ", reasons);
+        fb_html(page->out, "<li title=\"%s\">class <b>%s</b>%s%s</li>\n",
+                FB_CLASS_WORDS, name, reasons == NULL || *reasons == '\0' ? "" : ": ",
+                reasons);
 }
 
 static void documents_badge(const fb_page *page)
@@ -140,10 +143,10 @@ static void documents_badge(const fb_page *page)
         if (page->analysis->tables[t].n_documents > documents)
             documents = page->analysis->tables[t].n_documents;
     for (int s = 0; s < results->n_samples; s++)
-        tokens += (double)results->samples[s].context_tokens / results->n_samples;
+        tokens += (double)results->samples[s].context_tokens;
     if (documents == 0) return;
     fb_html(page->out, "<li>documents <b>%d \xC3\x97 ", documents);
-    fb_html_number(page->out, tokens, 0);
+    fb_html_number(page->out, tokens / results->n_samples, 0);
     fb_text_puts(page->out, " tokens</b></li>\n");
 }
 

@@ -195,8 +195,9 @@ static void context(const fb_page *page, const fb_result_sample *s)
         const size_t end = fb_utf8_cut(s->context, n, n - half);
 
         fb_html_bytes(page->out, s->context, begin);
-        fb_html(page->out, "</pre><p class=\"cap\">%d bytes are left out here</p><pre>",
-                (int)(end - begin));
+        fb_html(page->out, "</pre><p class=\"cap\">%d %s left out here</p><pre>",
+                (int)(end - begin),
+                fb_plural((int64_t)(end - begin), "byte is", "bytes are"));
         fb_html_text(page->out, s->context + end);
     }
     fb_text_puts(page->out, "</pre></details>\n");

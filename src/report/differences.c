@@ -39,9 +39,8 @@ static void row_of(const fb_page *page, const fb_table *table, const fb_row *row
 
     fb_text_puts(page->out, "<tr><th scope=\"row\">");
     fb_html_rule(page, row->rule);
-    fb_text_puts(page->out, "</th><td>");
-    fb_html_budget(page->out, &page->results->budgets[table->budget]);
-    fb_text_puts(page->out, "</td>");
+    fb_text_puts(page->out, "</th>");
+    fb_page_kept_cell(page, table, row);
     fb_html_signed_cell(page->out, row->difference, digits);
     fb_html_interval_cell(page->out, row->difference_interval, digits, true);
     if (tested) {
@@ -50,7 +49,7 @@ static void row_of(const fb_page *page, const fb_table *table, const fb_row *row
     } else {
         fb_text_puts(page->out, "<td></td><td></td>");
     }
-    fb_html(page->out, "<td class=\"l\">%s</td><td>%s</td></tr>\n",
+    fb_html(page->out, "<td class=\"l\">%s</td><td class=\"l\">%s</td></tr>\n",
             fb_verdict_words(row->verdict), row->letters);
 }
 
@@ -65,7 +64,7 @@ static void numbers(const fb_page *page, int task, const char *baseline)
                  "<th scope=\"col\">kept</th><th scope=\"col\">difference</th>"
                  "<th scope=\"col\">interval</th><th scope=\"col\">p</th>"
                  "<th scope=\"col\">p (Holm)</th><th scope=\"col\" class=\"l\">verdict"
-                 "</th><th scope=\"col\">group</th></tr></thead>\n");
+                 "</th><th scope=\"col\" class=\"l\">group</th></tr></thead>\n");
     for (int b = 0; b < page->results->n_budgets; b++) {
         const fb_table *table = fb_analysis_table(page->analysis, task, b);
 
@@ -130,13 +129,12 @@ static void caption(const fb_page *page)
                  "<p class=\"cap\">Smallest difference that matters, the grey "
                  "band: ");
     margins(page);
-    fb_text_puts(
-        page->out,
-        ". p: sign flips of whole documents. Group: rules that share a letter "
-        "are not distinguishable (all pairs, Holm; stricter than the tests of "
-        "column p). An interval that leaves out 0 beside a p that is too large "
-        "is no contradiction: intervals are not corrected for several "
-        "comparisons.");
+    fb_text_puts(page->out,
+                 ". p: sign flips of whole documents. Group: rules that share a letter "
+                 "are not distinguishable. " FB_LETTER_WORDS
+                 " An interval that leaves out 0 "
+                 "beside a p that is too large is no contradiction: intervals are not "
+                 "corrected for several comparisons.");
     smallest_effects(page);
     fb_text_puts(page->out, "</p>\n");
 }

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/json.h"
 #include "report/page.h"
 
 #include <math.h>
@@ -68,9 +69,8 @@ static void bytes_row(const fb_page *page, const fb_table *table, const fb_row *
 {
     fb_text_puts(page->out, "<tr><th scope=\"row\">");
     fb_html_rule(page, row->rule);
-    fb_text_puts(page->out, "</th><td>");
-    fb_html_budget(page->out, &page->results->budgets[table->budget]);
-    fb_text_puts(page->out, "</td>");
+    fb_text_puts(page->out, "</th>");
+    fb_page_kept_cell(page, table, row);
     fb_html_bytes_cell(page->out, row->kept_bytes);
     fb_html_bytes_cell(page->out, row->budget_bytes);
     fb_html_bytes_cell(page->out, row->full_bytes);
@@ -125,16 +125,31 @@ static void notes(const fb_page *page)
     fb_text_puts(page->out, "</ul></details>\n");
 }
 
+/* How its makers call it, in brackets. */
+static void title(const fb_page *page, const char *facts)
+{
+    fb_json *root = NULL;
+    const char *words = NULL;
+
+    if (facts != NULL && fb_json_parse(&root, facts, strlen(facts)) == FB_OK)
+        words = fb_json_string(fb_json_get(root, "title"));
+    if (words != NULL && *words != '\0') fb_html(page->out, " (%s)", words);
+    fb_json_free(root);
+}
+
 static void model(const fb_page *page)
 {
     const fb_store_model *m = &page->results->model;
 
+    fb_html(page->out, "<p class=\"cap\">Model %s", m->name);
+    title(page, m->facts);
     fb_html(page->out,
-            "<p class=\"cap\">Model %s: %s, %d layers, %d heads, %d kv heads "
-            "of %d, SHA-256 <span class=\"sig\">%s</span>. Made by %s on %s.</p>\n",
-            m->name, m->architecture, (int)m->layers, (int)m->heads, (int)m->kv_heads,
-            (int)m->head_dim, m->sha256, page->results->program,
-            page->results->created);
+            ": %s, %d %s, %d %s, %d kv %s of %d, SHA-256 "
+            "<span class=\"sig\">%s</span>. Made by %s on %s.</p>\n",
+            m->architecture, (int)m->layers, fb_plural(m->layers, "layer", "layers"),
+            (int)m->heads, fb_plural(m->heads, "head", "heads"), (int)m->kv_heads,
+            fb_plural(m->kv_heads, "head", "heads"), (int)m->head_dim, m->sha256,
+            page->results->program, page->results->created);
 }
 
 static void links(const fb_page *page)
@@ -172,6 +187,9 @@ void fb_page_everything(fb_page *page)
     folded(page, "Certificate", results->certificate);
     model(page);
     links(page);
+    fb_text_puts(page->out, "<p class=\"cap\">");
+    fb_html_prose(page->out, FB_CLASS_WORDS, strlen(FB_CLASS_WORDS));
+    fb_html(page->out, "</p>\n<p class=\"cap\">" FB_SIGNATURE_WORDS "</p>\n");
     fb_html(page->out,
             "<p class=\"sig\">%s<br>digest of all cells %s<br>settings %s</p>\n",
             page->analysis->signature, results->digest, results->spec_sha256);

@@ -100,8 +100,8 @@ static void task_figure(const fb_page *page, const fb_table *table)
     fb_text_puts(page->out, "<div class=\"fig\"><div class=\"n\">");
     value_of(page, table, best, as_count);
     if (as_count)
-        fb_html(page->out, " <span>of %d answers right</span></div>\n<p>",
-                table->n_samples);
+        fb_html(page->out, " <span>of %d %s right</span></div>\n<p>", table->n_samples,
+                fb_plural(table->n_samples, "answer", "answers"));
     else
         fb_html(page->out, " <span>%s%s</span></div>\n<p>", task->unit,
                 strcmp(task->metric, "kl") == 0 ? " from full" : "");

@@ -191,7 +191,9 @@ void fb_html_p_cell(fb_text *out, double p)
 
 void fb_html_bytes_cell(fb_text *out, double n_bytes)
 {
-    open_cell(out, n_bytes);
+    fb_text_puts(out, "<td data-v=\"");
+    if (isfinite(n_bytes)) fb_text_add_plain(out, n_bytes);
+    fb_text_puts(out, "\">");
     if (isfinite(n_bytes)) fb_say_bytes(out, n_bytes);
     close_cell(out);
 }

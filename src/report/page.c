@@ -107,6 +107,16 @@ void fb_page_budget(const fb_page *page)
     }
 }
 
+void fb_page_kept_cell(const fb_page *page, const fb_table *table, const fb_row *row)
+{
+    fb_text_puts(page->out, "<td>");
+    if (fb_page_is_full(page, row->rule))
+        fb_text_puts(page->out, "100\xC2\xA0%");
+    else
+        fb_html_budget(page->out, &page->results->budgets[table->budget]);
+    fb_text_puts(page->out, "</td>");
+}
+
 /* --- one experiment */
 
 static void order_rules(fb_page *page)

@@ -49,6 +49,8 @@ void fb_page_few(const fb_page *page, int task);
 void fb_page_numbers_open(const fb_page *page);
 /* The place of a chart; the script fills it. */
 void fb_page_chart(const fb_page *page, const char *chart, int task);
+/* What a row keeps: the budget, but of the full cache all. */
+void fb_page_kept_cell(const fb_page *page, const fb_table *table, const fb_row *row);
 /* "20 %" in words that follow the chosen budget. */
 void fb_page_budget(const fb_page *page);
 

@@ -17,6 +17,7 @@
   const signed = (x, digits) => (/[1-9]/.test(x.toFixed(digits)) && x > 0 ? "+" : "") + fixed(x, digits);
   const pText = (p) => (p < 0.001 ? "<0.001" : p.toFixed(p < 0.0995 ? 3 : 2));
   const interval = (low, high, write) => (low === null ? "" : `${write(low)} to ${write(high)}`);
+  const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
   const budgetText = (asked) => asked.replace(/^([\d.]+) ?(?=.)/, "$1\u00a0");
 
   const brush = document.createElement("canvas").getContext("2d");
@@ -24,6 +25,7 @@
     brush.font = `${size}px ${page.config.font}`;
     return Math.ceil(brush.measureText(text).width);
   }
+  const NARROW = 460; // below, charts take smaller type and leave letters out
   const widest = (texts, size) => Math.max(0, ...texts.map((text) => textWidth(text, size)));
 
   // --- drawing
@@ -93,7 +95,7 @@
       const { words, unit, name } = this.tasks[task];
       const { digits } = this.table(task, budget);
       const lines = [label, expression === label ? null : expression];
-      lines.push(`${name}, ${budgetText(this.budgets[budget])} kept, ${row.n} documents`);
+      lines.push(`${name}, ${budgetText(this.budgets[budget])} kept, ${plural(row.n, "document")}`);
       lines.push(`${words} ${fixed(row.mean, digits)} ${unit ?? ""}`);
       if (row.low !== null) lines.push(`${fixed(100 * this.confidence, 0)} % interval ${interval(row.low, row.high, (x) => fixed(x, digits))}`);
       return lines.filter((line) => line !== null).join("\n");
@@ -196,7 +198,8 @@
     const ends = rows.flatMap((row) => [row.difference, row.low ?? 0, row.high ?? 0]);
     const [low, high] = [Math.min(...ends), Math.max(...ends)];
     const room = (high - low) * 0.05 || margin * 2 || 1;
-    const label = Math.min(widest(rows.map((row) => row.rule), 13) + 14, host.clientWidth * 0.4);
+    const size = host.clientWidth < NARROW ? 11.5 : 13;
+    const label = Math.min(widest(rows.map((row) => row.rule), size) + 14, host.clientWidth * 0.4);
     const first = 12;
     const second = first + Math.max(42, widest(rows.filter((r) => r.p).map((row) => row.value), 12)) + 10;
     const third = second + 54;
@@ -210,6 +213,7 @@
       height: rows.length * 30 + 6,
       params: {
         n: rows.length, x_low: low - room, x_high: high + room, columns: [first, second, third], label_limit: label - 10,
+        font_size: size,
         title: lower ? `${better}\u2003difference${nat}\u2003${worse}` : `${worse}\u2003difference${nat}\u2003${better}`,
       },
       datasets: {
@@ -223,14 +227,14 @@
   function order(host, x, _, budget) {
     const tasks = x.tasks.map((task, i) => i).filter((task) => x.table(task, budget));
     const width = Math.min(host.clientWidth, 520 + 130 * tasks.length);
-    const narrow = width < 460;
+    const narrow = width < NARROW;
     const size = narrow ? 11.5 : 13;
     const rows = tasks.flatMap((task, i) =>
       x.compared(x.table(task, budget)).map((row, place) => {
         const rule = x.rules[row.rule];
         const value = fixed(row.mean, x.table(task, budget).digits);
         return {
-          rule: rule.label, task: i, place: place + 1, value, left: `${rule.label}\u2002${value}`, right: `${value}\u2002${rule.label}`,
+          rule: rule.label, task: i, place: place + 1, value,
           group: row.group, color: color(rule), shape: rule.shape, dash: rule.dash.split(" ").map(Number),
           about: x.about(task, budget, row) + (row.group ? `\ngroup ${row.group}` : ""),
         };
@@ -238,7 +242,14 @@
     if (tasks.length < 2 || !rows.length) return empty(host);
     const groups = !narrow && rows.some((row) => row.group);
     const outside = groups ? widest(rows.map((row) => row.group), 12) + 24 : 0;
-    const side = Math.min(widest(rows.flatMap((row) => [row.left, row.right]), size) + 14 + outside, width * 0.41);
+    const room = narrow ? (width - 60) / 2 : width * 0.41;
+    const whole = widest(rows.map((row) => `${row.rule}\u2002${row.value}`), size) + 14 + outside;
+    for (const row of rows) { // where both do not fit, the name stays whole
+      const value = whole > room ? [] : [row.value];
+      row.left = [row.rule, ...value].join("\u2002");
+      row.right = [...value, row.rule].join("\u2002");
+    }
+    const side = Math.min(widest(rows.map((row) => row.left), size) + 14 + outside, room);
     const n = Math.max(...rows.map((row) => row.place));
     return draw(host, {
       chart: "order",
@@ -306,7 +317,7 @@
     for (const sample of samples)
       sample.hidden = (right !== "" && !is(sample, right)) || (wrong !== "" && is(sample, wrong));
     const left = samples.filter((sample) => !sample.hidden).length;
-    x.root.querySelector(".filter small").textContent = `${left} of ${samples.length}`;
+    x.root.querySelector(".filter small").textContent = `${left} of ${plural(samples.length, "sample")}`;
   }
 
   for (const x of experiments) {
@@ -338,8 +349,14 @@
     return whole ?? copy.textContent.trim();
   }
 
+  // A text that a spreadsheet would take for a formula gets an apostrophe; numbers and
+  // "low to high" stay as they are.
+  const number = String.raw`[+-]?[\d.]+(e[+-]?\d+)?`;
+  const harmless = new RegExp(`^(?![=+@-])|^${number}( to ${number})?$`);
+  const csvText = (s) => (harmless.test(s) ? s : `'${s}`);
+  const csvField = (s) => (/[",\r\n]/.test(s) ? `"${s.replaceAll('"', '""')}"` : s);
   const forms = {
-    csv: (rows) => rows.map((row) => row.map((s) => (/[",\r\n]/.test(s) ? `"${s.replaceAll('"', '""')}"` : s)).join(",")).join("\r\n"),
+    csv: (rows) => rows.map((row) => row.map((s) => csvField(csvText(s))).join(",")).join("\r\n"),
     markdown: (rows) =>
       rows.map((row) => `| ${row.map((s) => s.replaceAll("|", "\\|").replaceAll("\n", " ")).join(" | ")} |`)
         .toSpliced(1, 0, `|${" --- |".repeat(rows[0].length)}`).join("\n"),

@@ -83,9 +83,10 @@ static void head(const fb_page *page, int task)
     for (int i = 0; i < N_SIDES; i++)
         if (has_side(page, task, &sides[i]))
             fb_html(page->out, "<th scope=\"col\">%s</th>", sides[i].heading);
-    fb_text_puts(page->out,
-                 "<th scope=\"col\">group</th><th scope=\"col\">documents</th>"
-                 "</tr></thead>\n");
+    fb_text_puts(
+        page->out,
+        "<th scope=\"col\" class=\"l\">group</th><th scope=\"col\">documents</th>"
+        "</tr></thead>\n");
 }
 
 static void row_of(const fb_page *page, const fb_table *table, const fb_row *row)
@@ -95,15 +96,15 @@ static void row_of(const fb_page *page, const fb_table *table, const fb_row *row
     fb_html(page->out, "<tr%s><th scope=\"row\">",
             fb_page_is_compared(page, row->rule) ? "" : " class=\"base\"");
     fb_html_rule(page, row->rule);
-    fb_text_puts(page->out, "</th><td>");
-    fb_html_budget(page->out, &page->results->budgets[table->budget]);
-    fb_text_puts(page->out, "</td>");
+    fb_text_puts(page->out, "</th>");
+    fb_page_kept_cell(page, table, row);
     fb_html_cell(page->out, row->mean, digits);
     fb_html_interval_cell(page->out, row->mean_interval, digits, false);
     for (int i = 0; i < N_SIDES; i++)
         if (has_side(page, table->task, &sides[i]))
             fb_html_cell(page->out, side_of(row, &sides[i]), sides[i].digits);
-    fb_html(page->out, "<td>%s</td><td>%d</td></tr>\n", row->letters, row->n);
+    fb_html(page->out, "<td class=\"l\">%s</td><td>%d</td></tr>\n", row->letters,
+            row->n);
 }
 
 static void numbers(const fb_page *page, int task)
@@ -132,9 +133,9 @@ static void numbers(const fb_page *page, int task)
     fb_page_few(page, task);
     if (left_out > 0)
         fb_html(page->out,
-                "<p class=\"cap\">%d samples are left out of these tables because a "
-                "rule has no finished cell for them.</p>\n",
-                left_out);
+                "<p class=\"cap\">%d %s left out of these tables: not finished under "
+                "every rule.</p>\n",
+                left_out, fb_plural(left_out, "sample is", "samples are"));
 }
 
 void fb_page_quality(fb_page *page)

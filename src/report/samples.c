@@ -152,8 +152,9 @@ static void samples_of(const fb_page *page, int task, struct candidate *list)
     fb_html(page->out, "<caption><b>%s</b>: %s at ", page->results->tasks[task].name,
             fb_metric_words(page->results->tasks[task].metric));
     fb_page_budget(page);
-    fb_html(page->out, ", %s is better; %d of %d samples</caption>\n",
-            page->results->tasks[task].lower_is_better ? "lower" : "higher", shown, n);
+    fb_html(page->out, ", %s is better; %d of %d %s</caption>\n",
+            page->results->tasks[task].lower_is_better ? "lower" : "higher", shown, n,
+            fb_plural(n, "sample", "samples"));
     head(page, task);
     for (int i = 0; i < shown; i++) {
         fb_text_puts(page->out, "<tbody>\n");

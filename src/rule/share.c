@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/text.h"
 #include "rule/bound.h"
 
 /* Counts, for each head, how many of the `n` places of `index` lie in its row. */
@@ -58,9 +59,9 @@ static fb_status check_share(const fb_bound_rule *rule, const fb_share_input *in
     }
     if (total == in->kv_heads * in->k) return FB_OK;
     return fb_fail(FB_BUDGET,
-                   "rule '%s' shares %lld entries in layer %lld; the budget has %lld",
-                   rule->text, (long long)total, (long long)in->layer,
-                   (long long)(in->kv_heads * in->k));
+                   "rule '%s' shares %lld %s in layer %lld; the budget has %lld",
+                   rule->text, (long long)total, fb_plural(total, "entry", "entries"),
+                   (long long)in->layer, (long long)(in->kv_heads * in->k));
 }
 
 fb_status fb_bound_rule_share(const fb_bound_rule *rule, fb_ops *ops,

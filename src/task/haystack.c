@@ -336,9 +336,10 @@ static fb_status check_length(fb_haystack *h)
     }
     if (h->options.length >= smallest) return FB_OK;
     return fb_fail(FB_USAGE,
-                   "length=%lld is too short for the template, %lld needles and %d "
+                   "length=%lld is too short for the template, %lld %s and %d "
                    "tokens of text; the smallest that fits is %lld",
-                   (long long)h->options.length, (long long)h->options.keys, LEAST_TEXT,
+                   (long long)h->options.length, (long long)h->options.keys,
+                   fb_plural(h->options.keys, "needle", "needles"), LEAST_TEXT,
                    (long long)smallest);
 }
 

@@ -315,9 +315,9 @@ static fb_status judge(const struct making *making, fb_status status)
 
     if (status == FB_STOPPED && is_enough) return FB_OK;
     if (status == FB_OK && making->n_documents == 0)
-        status =
-            fb_fail(FB_FORMAT, "no document; %lld records were rejected or skipped",
-                    (long long)making->n_rejected);
+        status = fb_fail(FB_FORMAT, "no document; %lld %s rejected or skipped",
+                         (long long)making->n_rejected,
+                         fb_plural(making->n_rejected, "record was", "records were"));
     if (status == FB_FORMAT && task->data == FB_DATA_NONE)
         return fb_context(FB_DEFECT, "task '%s' broke a promise", task->name);
     return fb_context(status, "task '%s'", task->name);

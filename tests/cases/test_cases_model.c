@@ -94,7 +94,7 @@ static void F01_a_huge_size_is_refused(void **state)
         make_begin(&file);
         make_key(&file, "text", MAKE_STRING);
         make_uint(&file, sizes[i], 8);
-        refused(FB_FORMAT, "'text' with 1 elements goes past the end of the file");
+        refused(FB_FORMAT, "'text' with 1 element goes past the end of the file");
         make_begin(&file);
         make_key(&file, "numbers", MAKE_ARRAY);
         make_uint(&file, MAKE_U64, 4);

@@ -66,12 +66,13 @@ static inline void measured_begin(struct measured *m, fb_store *store)
     };
     const fb_store_model model = {
         .sha256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-        .name = "SmolLM2-135M-Instruct",
+        .name = "SmolLM2-135M-Instruct.Q4_1",
         .architecture = "llama",
         .layers = 30,
         .heads = 9,
         .kv_heads = 3,
         .head_dim = 64,
+        .facts = "{\"title\": \"Smollm2 135M 8k Lc100K Mix1 Ep2\"}",
     };
 
     assert_ok(fb_store_put_experiment(store, &experiment, &m->base.experiment));

@@ -13,6 +13,7 @@ SPDX-License-Identifier: MIT
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -92,6 +93,16 @@ def every_page_is_quiet_and_drawn_at_every_width(pages):
         tab.close()
 
 
+def names_of_rules_stay_whole_on_a_phone(pages):
+    tab = pages.open("measured", width=380)
+    cut = tab.value("""[...document.querySelectorAll('.chart text')].map(t => t.textContent)
+        .filter(words => /\\.\\.\\.$|\u2026$/.test(words))""")
+    check(cut == [], f"cut: {cut}")
+    check(tab.value("document.documentElement.scrollWidth") == 380, "wider than the phone")
+    check("observed_attention" in tab.value("document.querySelector('[data-chart=order]').textContent"), "order")
+    tab.close()
+
+
 def pages_stay_small(pages):
     for name in PAGES:
         size = os.path.getsize(pages.path(name + ".html"))
@@ -108,26 +119,28 @@ def tables_hold_the_numbers_of_compare(pages):
     tab = pages.measured()
     rows = tab.value("""['means', 'differences'].map(name =>
         [...document.querySelectorAll('.t-' + name)].flatMap((table, task) =>
-            [...table.tBodies].flatMap((body) => [...body.rows].map(row =>
-                [task, ...[...row.cells].map(c => c.dataset.v ?? c.textContent)]))))""")
+            [...table.tBodies].flatMap((body, budget) => [...body.rows].map(row =>
+                [task, budget, ...[...row.cells].map(c => c.dataset.v ?? c.textContent)]))))""")
+    budgets = list(dict.fromkeys(t["budget"] for t in analysis["tables"]))
     tasks = list(dict.fromkeys(t["task"] for t in analysis["tables"]))
     n = 0
     for table in analysis["tables"]:
         for row in table["rows"]:
-            place = [tasks.index(table["task"]), row["rule"], table["budget"].replace("%", "\u00a0%")]
-            mean = [r for r in rows[0] if r[:3] == place]
+            place = [tasks.index(table["task"]), budgets.index(table["budget"]), row["rule"],
+                     "100\u00a0%" if row["rule"] == "full" else table["budget"].replace("%", "\u00a0%")]
+            mean = [r for r in rows[0] if r[:4] == place]
             check(len(mean) == 1, f"{place} is {len(mean)} times among the means")
-            low, high = mean[0][4].split(" to ")
-            check(near(mean[0][3], row["mean"]) and near(low, row["low"]) and near(high, row["high"]),
+            low, high = mean[0][5].split(" to ")
+            check(near(mean[0][4], row["mean"]) and near(low, row["low"]) and near(high, row["high"]),
                   f"{place}: {mean[0]} is not {row}")
             n += 1
             if row["rule"] == analysis["baseline"]:
                 continue
-            difference = [r for r in rows[1] if r[:3] == place][0]
-            check(near(difference[3], row["difference"]), f"{place}: {difference}")
+            difference = [r for r in rows[1] if r[:4] == place][0]
+            check(near(difference[4], row["difference"]), f"{place}: {difference}")
             if row["verdict"] != "reference":
-                check(near(difference[6], row["p_holm"]), f"{place}: p {difference[6]}")
-            check(difference[8] == row["group"], f"{place}: group {difference[8]}")
+                check(near(difference[7], row["p_holm"]), f"{place}: p {difference[7]}")
+            check(difference[9] == row["group"], f"{place}: group {difference[9]}")
     check(n == 36, f"{n} rows compared")
 
 
@@ -138,9 +151,22 @@ def sentence_figure_and_chart_agree(pages):
     order = tab.value("document.querySelector('[data-chart=order] svg').textContent")
     check("No rule wins both" in words, words)
     check("KL −1.68 nat, −1.96 to −1.38, p < 0.001" in words, words)
+    check("16 documents of about 504 tokens" in words and "16 × 504 tokens" in words, words)
     check("6 of 16 answers right" in words and "4.4 MiB of 22.2 MiB" in words, words)
     check("−1.68" in forest and "keydiff" in forest, forest)
     check("0.64" in order and "0.076" in order, order)
+
+
+def class_and_signature_are_explained(pages):
+    tab = pages.measured()
+    title = tab.value("""[...document.querySelectorAll('.badges li')]
+        .find(li => li.innerText.startsWith('class')).title""")
+    notes = tab.value("document.querySelector('#e1-all').textContent").replace("\u00a0", " ")
+    letters = tab.value("document.querySelector('#e1-differences').textContent")
+    for words, part in ((title, "cap5: at most 5 % of the operations"), (notes, "cap5: at most 5 % of the operations"),
+                        (notes, "checked in a later version"), (notes, "c compute quota"),
+                        (letters, "may beat the baseline and still share a letter with it")):
+        check(part in words, f"'{part}' is not in '{words[:2000]}'")
 
 
 def a_chosen_budget_changes_page_charts_and_address(pages):
@@ -205,22 +231,30 @@ def a_mark_under_the_pointer_tells_its_numbers(pages):
 
 
 def copied_tables_have_all_digits(pages):
-    tab = pages.measured()
+    tab = pages.open("measured")
     tab.value("navigator.clipboard.writeText = async text => { window.copied = text }")
     tab.value("document.querySelector('[data-table=e1-t-means-0]').click()")
     lines = tab.value("copied").split("\r\n")
     check(lines[0].startswith("rule,kept,KL,interval"), lines[0])
     keydiff = [line for line in lines if line.startswith("keydiff,20")][0].split(",")
     check(len(keydiff[2]) > 6 and abs(float(keydiff[2]) - 0.6353) < 0.01, keydiff)
+    check("'" not in tab.value("copied"), "a number became a text")
+    tab.value("document.querySelector('[data-table=e1-t-bytes-0]').click()")
+    check(re.search(r"^keydiff,20.%,4\d{6}(\.\d+)?,", tab.value("copied"), re.M), tab.value("copied"))
+    tab.value("""document.querySelector('#e1-t-means-0 tbody th').textContent = '=1+"1"'""")
+    tab.value("document.querySelector('[data-table=e1-t-means-0]').click()")
+    check(tab.value("copied").split("\r\n")[1].startswith("\"'=1+\"\"1\"\"\","), tab.value("copied"))
     tab.value("document.querySelector('[data-table=e1-t-samples-0]').click()")
     check(len(tab.value("copied").split("\r\n")) == 17, tab.value("copied"))
+    tab.close()
 
 
 def without_a_script_everything_can_be_read(pages):
     tab = pages.open("measured", ready=None, script=False)
     words = tab.value("document.body.innerText")
     for part in ("No rule wins both", "Which differences are real?", "not distinguishable",
-                 "observed_attention", "Samples", "6238537", "fb1|m:b179c9"):
+                 "observed_attention", "Samples", "6238537", "fb1|m:b179c9",
+                 "Model SmolLM2-135M-Instruct.Q4_1 (Smollm2 135M 8k Lc100K Mix1 Ep2): llama, 30 layers"):
         check(part in words, f"'{part}' cannot be read")
     visible = tab.value("""[...document.querySelectorAll('.chart, .bar, .chips, .copy, .chart-part')]
         .filter(e => e.checkVisibility()).length""")
@@ -268,8 +302,9 @@ def the_keys_j_and_k_walk_through_samples(pages):
 
 
 TESTS = [
-    every_page_is_quiet_and_drawn_at_every_width, pages_stay_small,
+    every_page_is_quiet_and_drawn_at_every_width, names_of_rules_stay_whole_on_a_phone, pages_stay_small,
     tables_hold_the_numbers_of_compare, sentence_figure_and_chart_agree,
+    class_and_signature_are_explained,
     a_chosen_budget_changes_page_charts_and_address, rules_can_be_switched_off,
     samples_are_found_by_who_is_right,
     a_mark_under_the_pointer_tells_its_numbers, copied_tables_have_all_digits,

@@ -142,6 +142,36 @@ static void equals_are_named_together(void **state)
                 "cache.");
 }
 
+static const char *const many[] = {"full", "random", "p", "q", "r", "s", "t"};
+
+/* A sentence that can be repeated names two of many, the best ones; the paragraph names
+ * them all. */
+static void of_many_rules_two_are_named(void **state)
+{
+    double add[] = {-2, 0, -1,   -1.003, -1.002, -1.001, 0.5, /**/
+                    -2, 0, -1.1, -1,     -1,     -1,     0.5};
+    struct results_trial trial = make_trial(add);
+
+    (void)state;
+    trial.rules = many;
+    trial.n_rules = 7;
+    expect_headline(&trial,
+                    "q, r and 2 more are not distinguishable; all beat random at "
+                    "50 % of the cache.");
+    trial.n_tasks = 2;
+    add[9] = add[10] = add[11] = add[12] = 0; /* nobody leads on the second task */
+    expect_headline(&trial,
+                    "No rule wins both: q, r and 2 more lead on needle, no rule "
+                    "beats random on continuation.");
+    add[9] = -1; /* p, the last on needle, does */
+    expect_headline(&trial, "p leads on needle and continuation at 50 % of the cache, "
+                            "on needle not distinguishable from q, r and s.");
+    add[6] = -1, add[10] = -0.004, add[11] = -0.003, add[13] = -0.002;
+    expect_headline(&trial, "p leads on needle and continuation at 50 % of the cache, "
+                            "on needle not distinguishable from q, r and 2 more.");
+    expect_in_paragraph(&trial, "; q, r, t and s are not distinguishable from it. ");
+}
+
 static void nothing_found_says_what_could_have_been(void **state)
 {
     double add[] = {-2, 0, 0, 0, 0};
@@ -416,8 +446,14 @@ static int gather(const struct derived *d, int best, int group[MOST])
     return n;
 }
 
+/* More than three: the first two by mean, and how many there are beside. */
 static void join(char *out, const char *const *names, int n)
 {
+    if (n > 3) {
+        (void)sprintf(out + strlen(out), "%s, %s and %d more", names[0], names[1],
+                      n - 2);
+        return;
+    }
     for (int i = 0; i < n; i++) {
         if (i > 0) strcat(out, i == n - 1 ? " and " : ", ");
         strcat(out, names[i]);
@@ -488,9 +524,8 @@ static double drawn(const struct results_trial *trial, int task, int rule, int b
 
 static void the_sentence_follows_from_the_database(void **state)
 {
-    static const char *const names[] = {"full", "random", "p", "q", "r", "s"};
     static const char *const budget[] = {"20%"};
-    int n_of[4] = {0};
+    int n_of[4] = {0}, n_short = 0;
 
     (void)state;
     for (uint64_t seed = 1; seed <= 24; seed++) {
@@ -500,16 +535,17 @@ static void the_sentence_follows_from_the_database(void **state)
         struct analysed a;
         char expected[256];
 
-        trial.rules = names;
-        trial.n_rules = 6;
+        trial.rules = many;
+        trial.n_rules = 7;
         trial.budgets = budget;
         trial.n_documents = N;
         trial.value = drawn;
         trial.self = &seed;
         a = analyse(&trial, &quick);
         derived = query_values(a.path);
-        assert_int_equal(derived.n_rules, 5);
+        assert_int_equal(derived.n_rules, 6);
         n_of[derive(&derived, expected)]++;
+        n_short += strstr(expected, " more ") != NULL;
         if (strncmp(a.analysis->headline, expected, strlen(expected)) != 0)
             fail_msg("seed %d: '%s', not '%s'", (int)seed, a.analysis->headline,
                      expected);
@@ -519,6 +555,7 @@ static void the_sentence_follows_from_the_database(void **state)
     }
     for (int form = 0; form < 4; form++)
         assert_true(n_of[form] > 0);
+    assert_true(n_short > 0);
 }
 
 int main(void)
@@ -527,6 +564,7 @@ int main(void)
         cmocka_unit_test(one_winner_is_named_with_its_difference),
         cmocka_unit_test(more_is_better_where_the_task_says_so),
         cmocka_unit_test(equals_are_named_together),
+        cmocka_unit_test(of_many_rules_two_are_named),
         cmocka_unit_test(nothing_found_says_what_could_have_been),
         cmocka_unit_test(a_reversal_is_told_with_both_ends),
         cmocka_unit_test(the_smallest_budget_speaks_first),

@@ -166,6 +166,32 @@ static void written_reals_are_the_shortest_that_read_back(void **state)
     }
 }
 
+static void plain_numbers_have_no_exponent(void **state)
+{
+    static const struct {
+        double value;
+        const char *text;
+    } known[] = {
+        {0, "0"},
+        {23500000, "23500000"},
+        {4718592.5, "4718592.5"},
+        {11781120.0 / 7, "1683017.142857143"},
+        {-1e6, "-1000000"},
+        {9007199254740994, "9007199254740994"},
+        {1e22, "10000000000000000000000"},
+        {(double)NAN, "nan"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        fb_text text = {0};
+
+        fb_text_add_plain(&text, known[i].value);
+        assert_string_equal(fb_text_string(&text), known[i].text);
+        fb_text_clear(&text);
+    }
+}
+
 static void numbers_have_a_point_in_every_locale(void **state)
 {
     fb_text text = {0};
@@ -175,7 +201,8 @@ static void numbers_have_a_point_in_every_locale(void **state)
     if (setlocale(LC_ALL, "de_DE.UTF-8") == NULL)
         skip_because("no locale with a decimal comma is installed");
     fb_text_add_real(&text, 0.5);
-    assert_string_equal(fb_text_string(&text), "0.5");
+    fb_text_add_plain(&text, 1.5);
+    assert_string_equal(fb_text_string(&text), "0.51.5");
     assert_true(fb_parse_real("0.5", &value) && value == 0.5);
     assert_false(fb_parse_real("0,5", &value));
     fb_text_clear(&text);
@@ -216,6 +243,68 @@ static void utf8_is_what_the_unicode_standard_says(void **state)
     assert_int_equal(fb_utf8_length("", 1), 1); /* the zero byte is a character */
 }
 
+static void one_is_singular(void **state)
+{
+    (void)state;
+    assert_string_equal(fb_plural(1, "entry", "entries"), "entry");
+    assert_string_equal(fb_plural(0, "entry", "entries"), "entries");
+    assert_string_equal(fb_plural(2, "entry", "entries"), "entries");
+    assert_string_equal(fb_plural((int64_t)1 << 32, "entry", "entries"), "entries");
+}
+
+/* What a shell makes of the quoted word, into `out`. */
+static void ask_shell(const char *word, char out[256])
+{
+    fb_text command = {0};
+    FILE *shell;
+    size_t n;
+
+    fb_text_puts(&command, "printf %s ");
+    fb_text_add_quoted(&command, word);
+    shell = popen(fb_text_string(&command), "r"); /* NOLINT: that is the test */
+    assert_non_null(shell);
+    n = fread(out, 1, 255, shell);
+    out[n] = 0;
+    assert_int_equal(pclose(shell), 0);
+    fb_text_clear(&command);
+}
+
+static void a_shell_reads_a_quoted_word_back(void **state)
+{
+    static const char *const words[] = {"",
+                                        "a b",
+                                        "it's",
+                                        "''",
+                                        "$HOME",
+                                        "`id`",
+                                        "a;b&c|d",
+                                        "*?[x]",
+                                        "~",
+                                        "#a",
+                                        "!a",
+                                        "a\\b",
+                                        "\"q\"",
+                                        "a\nb",
+                                        "\xc3\xa9t\xc3\xa9",
+                                        "rule=f(x),sample=a/b",
+                                        "{a,b}",
+                                        "<>"};
+    fb_text text = {0};
+    char back[256];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        ask_shell(words[i], back);
+        assert_string_equal(back, words[i]);
+    }
+    fb_text_add_quoted(&text, "out/results-1.db");
+    assert_string_equal(fb_text_string(&text), "out/results-1.db");
+    fb_text_clear(&text);
+    fb_text_add_quoted(&text, "it's");
+    assert_string_equal(fb_text_string(&text), "'it'\\''s'");
+    fb_text_clear(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,8 +316,11 @@ int main(void)
         cmocka_unit_test(integers_are_whole_strings_that_fit),
         cmocka_unit_test(reals_are_whole_finite_strings),
         cmocka_unit_test(written_reals_are_the_shortest_that_read_back),
+        cmocka_unit_test(plain_numbers_have_no_exponent),
         cmocka_unit_test(numbers_have_a_point_in_every_locale),
         cmocka_unit_test(utf8_is_what_the_unicode_standard_says),
+        cmocka_unit_test(one_is_singular),
+        cmocka_unit_test(a_shell_reads_a_quoted_word_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -87,6 +87,7 @@ static void filters_choose_cells(void **state)
     assert_int_equal(count("rule=full,rule=h2o"), 2 + 4);
     assert_int_equal(count("task=recall,sample=recall/0,rule=h2o"), 2);
     assert_int_equal(count("task=needle"), 0);
+    assert_int_equal(count("rule=h2o,rules=full"), 0);
     assert_fails(fb_filter_parse(&filter, "ruel=a"), FB_USAGE, "did you mean 'rule'");
     assert_fails(fb_filter_parse(&filter, "h2o"), FB_USAGE, "KEY=PATTERN");
     assert_fails(fb_filter_parse(&filter, ""), FB_USAGE, "KEY=PATTERN");
@@ -98,10 +99,19 @@ static void patterns_of_filters_are_those_of_shells(void **state)
         const char *pattern, *text;
         bool passes;
     } rows[] = {
-        {"rule=*", "", true},           {"rule=a*c", "abbc", true},
-        {"rule=a*c", "abb", false},     {"rule=?", "a", true},
-        {"rule=?", "", false},          {"rule=**b*", "ab", true},
-        {"rule=a*b*c", "axbxbc", true}, {"rule=f(a,b)", "f(a,b)", true},
+        {"rule=*", "", true},
+        {"rule=a*c", "abbc", true},
+        {"rule=a*c", "abb", false},
+        {"rule=?", "a", true},
+        {"rule=?", "", false},
+        {"rule=**b*", "ab", true},
+        {"rule=a*b*c", "axbxbc", true},
+        {"rule=f(a,b)", "f(a,b)", true},
+        {"rule=a:b=1,c=2", "a:b=1,c=2", true},
+        {"rule=a:b=1,c=2,seed=1", "a:b=1,c=2", true},
+        {"rule=a:b=1,c=2,seed=1", "a:b=1", false},
+        {"rule=f(a,rule=b)", "f(a,rule=b)", true},
+        {"rule=a,rule=b,c", "b,c", true},
     };
 
     (void)state;

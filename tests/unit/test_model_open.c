@@ -5,11 +5,13 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/file.h"
 #include "base/memory.h"
 #include "model/builtin.h"
 #include "model/model.h"
 #include "tests/support/gguf.h"
 #include "tests/support/make_llama.h"
+#include "tests/support/test.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -242,6 +244,32 @@ static void a_file_without_a_head_uses_the_embedding(void **state)
     fb_model_close(tied);
 }
 
+/* Where the file lies does not matter, and what it calls itself comes second. */
+static void a_model_has_the_name_of_its_file(void **state)
+{
+    const make_llama_change titled = {.key = "llama.block_count",
+                                      .value = 1,
+                                      .text_key = "general.name",
+                                      .text = "Tiny Lc1 Mix1"};
+    char folder[TEST_PATH];
+    fb_model *named = NULL;
+
+    (void)state;
+    test_folder(folder);
+    make_llama(&file, &titled);
+    assert_ok(fb_file_write(test_path(folder, "tiny.Q4_1.gguf"), file.bytes, file.n));
+    assert_ok(fb_model_open(&named, NULL, test_path(folder, "tiny.Q4_1.gguf")));
+    assert_string_equal(fb_model_get_facts(named)->name, "tiny.Q4_1");
+    assert_string_equal(fb_model_get_facts(named)->title, "Tiny Lc1 Mix1");
+    fb_model_close(named);
+    assert_ok(fb_file_write(test_path(folder, "Tiny Lc1 Mix1"), file.bytes, file.n));
+    assert_ok(fb_model_open(&named, NULL, test_path(folder, "Tiny Lc1 Mix1")));
+    assert_string_equal(fb_model_get_facts(named)->name, "Tiny Lc1 Mix1");
+    assert_null(fb_model_get_facts(named)->title);
+    fb_model_close(named);
+    test_folder_remove(folder);
+}
+
 static void facts_need_no_weights(void **state)
 {
     const size_t before = fb_memory_now(FB_ACCOUNT_weights);
@@ -384,6 +412,7 @@ int main(void)
         cmocka_unit_test(angles_are_rounded_where_the_reference_rounds),
         cmocka_unit_test(many_angles_equal_a_few),
         cmocka_unit_test(a_file_without_a_head_uses_the_embedding),
+        cmocka_unit_test(a_model_has_the_name_of_its_file),
         cmocka_unit_test(facts_need_no_weights),
         cmocka_unit_test(tensors_are_exactly_those_of_a_llama),
         cmocka_unit_test(numbers_that_are_not_finite_are_refused),

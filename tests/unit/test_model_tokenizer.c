@@ -489,7 +489,7 @@ static void kinds_are_as_many_as_tokens(void **state)
     make_texts(&file, "tokenizer.ggml.tokens", tokens, 2);
     refused(FB_FORMAT, "'tokenizer.ggml.token_type' is missing");
     make_ints(&file, "tokenizer.ggml.token_type", kinds, 1);
-    refused(FB_FORMAT, "'tokenizer.ggml.token_type' has 1 elements; 2, one per token");
+    refused(FB_FORMAT, "'tokenizer.ggml.token_type' has 1 element; 2, one per token");
 }
 
 /* --- memory and threads --------------------------------------------------------- */
@@ -566,6 +566,34 @@ static void threads_share_a_tokenizer(void **state)
     fb_tokenizer_free(t);
 }
 
+/* U+0378 is in no Unicode up to 16; private characters and broken bytes are no news. */
+static void characters_of_a_newer_unicode_are_noticed(void **state)
+{
+    static const struct {
+        const char *text;
+        bool is_known;
+    } rows[] = {
+        {"", true},
+        {"abc \xc3\xa9 \xf0\x9f\x98\x80", true},
+        {"\xee\x80\x80", true}, /* private use */
+        {"a\xff\xfe z\xc3", true},
+        {"\xcd\xb8", false},
+        {"\xff a \xcd\xb8 b", false},
+    };
+    fb_tokenizer *t;
+
+    (void)state;
+    vocabulary_begin(&vocabulary);
+    t = tokenizer("gpt-2");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bool is_known = !rows[i].is_known;
+
+        assert_int_equal(fb_tokenizer_knows(t, rows[i].text, &is_known), FB_OK);
+        assert_int_equal(is_known, rows[i].is_known);
+    }
+    fb_tokenizer_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -590,6 +618,7 @@ int main(void)
         cmocka_unit_test(kinds_are_as_many_as_tokens),
         cmocka_unit_test(every_failing_allocation_is_reported),
         cmocka_unit_test(threads_share_a_tokenizer),
+        cmocka_unit_test(characters_of_a_newer_unicode_are_noticed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

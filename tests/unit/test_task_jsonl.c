@@ -226,7 +226,7 @@ static void a_file_without_a_good_record_is_refused(void **state)
 
     (void)state;
     assert_int_equal(read_text("[]\n", ""), FB_FORMAT);
-    assert_non_null(strstr(fb_error_message(), "no document; 1 records"));
+    assert_non_null(strstr(fb_error_message(), "no document; 1 record was"));
     assert_int_equal(read_text("\n \n", ""), FB_FORMAT);
     assert_int_equal(env_make(&env, "jsonl:data=/nowhere/x.jsonl"), FB_NOT_FOUND);
     assert_non_null(strstr(fb_error_message(), "'/nowhere/x.jsonl'"));
