@@ -120,7 +120,7 @@ static void say_split(const fb_story *story)
 {
     say_no_winner(story);
     for (int t = 0; t < story->n_tables; t++) {
-        if (t > 0) fb_text_puts(story->text, ", ");
+        if (t > 0) fb_text_puts(story->text, "; ");
         fb_story_leaders(story, story->tables[t], "");
     }
 }

@@ -161,7 +161,7 @@ static void of_many_rules_two_are_named(void **state)
     trial.n_tasks = 2;
     add[9] = add[10] = add[11] = add[12] = 0; /* nobody leads on the second task */
     expect_headline(&trial,
-                    "No rule wins both: q, r and 2 more lead on needle, no rule "
+                    "No rule wins both: q, r and 2 more lead on needle; no rule "
                     "beats random on continuation.");
     add[9] = -1; /* p, the last on needle, does */
     expect_headline(&trial, "p leads on needle and continuation at 50 % of the cache, "
@@ -206,11 +206,11 @@ static void a_reversal_is_told_with_both_ends(void **state)
                     "x keeps most on needle and continuation at 50 % of the cache.");
     add[7] = 0;
     add[8] = -1;
-    expect_headline(&trial, "No rule wins both: x leads on needle, y leads on "
+    expect_headline(&trial, "No rule wins both: x leads on needle; y leads on "
                             "continuation.");
     add[8] = 0;
     expect_headline(&trial,
-                    "No rule wins both: x leads on needle, no rule beats random "
+                    "No rule wins both: x leads on needle; no rule beats random "
                     "on continuation.");
 }
 
