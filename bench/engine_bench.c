@@ -206,57 +206,72 @@ static fb_tensor filled_weight(int64_t rows, int64_t columns)
     return fb_weight(ops, rows, columns, fill, &columns);
 }
 
+/* Lives to the end of the process. */
 static fb_tensor filled_rows(int64_t n, int64_t columns)
 {
-    return fb_full(ops, 2, (int64_t[]){n, columns}, 0.01);
+    fb_tensor rows;
+
+    fb_scope_open(ops);
+    rows = fb_persist(ops, FB_ACCOUNT_scratch,
+                      fb_full(ops, 2, (int64_t[]){n, columns}, 0.01));
+    fb_scope_close(ops);
+    return rows;
 }
 
-static void multiply_weights(const fb_layer *w)
+/* What a block multiplies: rows of the model, of heads, of the ffn; queries; P. */
+typedef struct operands {
+    fb_tensor x, heads, inner, q;
+    fb_tensor keys, values, p;
+} operands;
+
+static operands make_operands(int64_t block)
 {
     const fb_model_facts *f = fb_model_get_facts(model);
-    const fb_tensor x = filled_rows(ROWS, f->width);
-
-    (void)fb_linear(ops, x, w->qkv);
-    (void)fb_linear(ops, filled_rows(ROWS, f->heads * f->head_dim), w->output);
-    (void)fb_linear(ops, x, w->gate_up);
-    (void)fb_linear(ops, filled_rows(ROWS, f->ffn), w->down);
-}
-
-/* Q K^T and P V over the entries that a block's rows see in the mean. */
-static void multiply_entries(fb_tensor keys, fb_tensor values, int64_t seen)
-{
-    const fb_model_facts *f = fb_model_get_facts(model);
+    const int64_t seen = block * ROWS + ROWS / 2; /* by a row, in the mean */
     const int64_t rows = ROWS * f->heads / f->kv_heads;
-    const fb_tensor q = filled_rows(rows, f->head_dim), p = filled_rows(rows, seen);
 
-    for (int64_t g = 0; g < f->kv_heads; g++) {
-        fb_scope_open(ops);
-        (void)fb_linear(ops, q, keys);
-        (void)fb_linear(ops, p, values);
-        fb_scope_close(ops);
+    return (operands){.x = filled_rows(ROWS, f->width),
+                      .heads = filled_rows(ROWS, f->heads * f->head_dim),
+                      .inner = filled_rows(ROWS, f->ffn),
+                      .q = filled_rows(rows, f->head_dim),
+                      .keys = filled_weight(seen, f->head_dim),
+                      .values = filled_weight(f->head_dim, seen),
+                      .p = filled_rows(rows, seen)};
+}
+
+static void multiply(fb_tensor x, fb_tensor w)
+{
+    fb_scope_open(ops);
+    (void)fb_linear(ops, x, w);
+    fb_scope_close(ops);
+}
+
+static void multiply_all(const fb_layer *w, const operands *o)
+{
+    multiply(o->x, w->qkv);
+    multiply(o->heads, w->output);
+    multiply(o->x, w->gate_up);
+    multiply(o->inner, w->down);
+    for (int64_t g = 0; g < fb_model_get_facts(model)->kv_heads; g++) {
+        multiply(o->q, o->keys);
+        multiply(o->p, o->values);
     }
 }
 
 static json_t *limit(int64_t n)
 {
     enum { MOST_BLOCKS = 256 };
-    const fb_model_facts *f = fb_model_get_facts(model);
+    const int64_t layers = fb_model_get_facts(model)->layers;
     const int64_t blocks = n / ROWS < MOST_BLOCKS ? n / ROWS : MOST_BLOCKS;
-    fb_tensor keys[MOST_BLOCKS], values[MOST_BLOCKS];
+    static operands of[MOST_BLOCKS];
     int64_t start;
 
-    for (int64_t b = 0; b < blocks; b++) {
-        keys[b] = filled_weight(b * ROWS + ROWS / 2, f->head_dim);
-        values[b] = filled_weight(f->head_dim, b * ROWS + ROWS / 2);
-    }
+    for (int64_t b = 0; b < blocks; b++)
+        of[b] = make_operands(b);
     start = fb_time_ns();
-    for (int64_t l = 0; l < f->layers; l++)
-        for (int64_t b = 0; b < blocks; b++) {
-            fb_scope_open(ops);
-            multiply_weights(fb_model_layer(model, l));
-            multiply_entries(keys[b], values[b], b * ROWS + ROWS / 2);
-            fb_scope_close(ops);
-        }
+    for (int64_t l = 0; l < layers; l++)
+        for (int64_t b = 0; b < blocks; b++)
+            multiply_all(fb_model_layer(model, l), &of[b]);
     stop_on(fb_ops_status(ops));
     return json_pack("{s:f}", "seconds", seconds_since(start));
 }
