@@ -37,6 +37,23 @@ static void blocks_are_aligned_and_zeroed_where_promised(void **state)
     }
 }
 
+/* Near 2 MiB, where blocks begin to be in huge pages; sanitizers watch. */
+static void large_blocks_may_have_any_size(void **state)
+{
+    const size_t large = (size_t)1 << 21, before = fb_memory_now(FB_ACCOUNT_other);
+
+    (void)state;
+    for (size_t size = large - 1; size < large + 200; size += 67) {
+        unsigned char *block = fb_zalloc(FB_ACCOUNT_other, size);
+
+        assert_non_null(block);
+        assert_int_equal((uintptr_t)block % 64, 0);
+        assert_int_equal(fb_memory_now(FB_ACCOUNT_other), before + size);
+        assert_int_equal(block[size - 1], 0);
+        fb_free(block);
+    }
+}
+
 static void a_block_that_grows_or_shrinks_keeps_its_contents(void **state)
 {
     const size_t before = fb_memory_now(FB_ACCOUNT_scratch);
@@ -85,6 +102,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_are_counted_by_account),
         cmocka_unit_test(blocks_are_aligned_and_zeroed_where_promised),
+        cmocka_unit_test(large_blocks_may_have_any_size),
         cmocka_unit_test(a_block_that_grows_or_shrinks_keeps_its_contents),
         cmocka_unit_test(the_nth_allocation_fails_once),
         cmocka_unit_test(impossible_sizes_give_null),
