@@ -262,10 +262,15 @@ static json_t *limit(int64_t n)
 {
     enum { MOST_BLOCKS = 256 };
     const int64_t layers = fb_model_get_facts(model)->layers;
-    const int64_t blocks = n / ROWS < MOST_BLOCKS ? n / ROWS : MOST_BLOCKS;
+    const int64_t blocks = n / ROWS;
     static operands of[MOST_BLOCKS];
     int64_t start;
 
+    if (n % ROWS != 0 || blocks > MOST_BLOCKS) {
+        (void)fprintf(stderr, "engine_bench: the limit takes a multiple of %d tokens\n",
+                      ROWS);
+        exit(1);
+    }
     for (int64_t b = 0; b < blocks; b++)
         of[b] = make_operands(b);
     start = fb_time_ns();

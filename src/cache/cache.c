@@ -112,11 +112,6 @@ void fb_cache_free(fb_cache *cache)
     fb_free(cache);
 }
 
-int64_t fb_cache_entries(const fb_cache *cache, int64_t layer, int64_t kv_head)
-{
-    return cache->entries[layer * cache->shape.kv_heads + kv_head];
-}
-
 int64_t fb_cache_total(const fb_cache *cache)
 {
     int64_t total = 0;
@@ -129,11 +124,6 @@ int64_t fb_cache_total(const fb_cache *cache)
 size_t fb_cache_bytes(const fb_cache *cache)
 {
     return fb_kv_bytes(cache->kv);
-}
-
-int64_t fb_cache_tokens(const fb_cache *cache)
-{
-    return cache->tokens;
 }
 
 fb_status fb_cache_append(fb_cache *cache, fb_ops *ops, int64_t layer, fb_tensor x,
@@ -155,12 +145,6 @@ fb_status fb_cache_append(fb_cache *cache, fb_ops *ops, int64_t layer, fb_tensor
     for (int64_t g = 0; g < cache->shape.kv_heads; g++)
         cache->entries[first + g] += t;
     return FB_OK;
-}
-
-void fb_cache_cut(fb_cache *cache, int64_t tokens)
-{
-    for (int64_t s = 0; s < n_slots(&cache->shape); s++)
-        if (cache->entries[s] > tokens) cache->entries[s] = tokens;
 }
 
 fb_part fb_cache_part(const fb_cache *cache, int64_t layer, int64_t kv_head,

@@ -37,18 +37,14 @@ FB_MUST_USE fb_status fb_cache_evict(fb_cache **out, fb_ops *ops, const fb_cache
                                      const fb_kept *kept, int64_t budget_entries);
 void fb_cache_free(fb_cache *cache); /* takes NULL */
 
-/* Entries held by a slot; and all entries, all bytes. */
-int64_t fb_cache_entries(const fb_cache *cache, int64_t layer, int64_t kv_head);
+/* All entries, all bytes. */
 int64_t fb_cache_total(const fb_cache *cache);
 size_t fb_cache_bytes(const fb_cache *cache);
-int64_t fb_cache_tokens(const fb_cache *cache); /* capacity of a slot of a new cache */
 
 /* Writes t tokens' keys and values of x [t, (H + 2G)*d] behind the entries of `layer`.
  * All kv heads grow alike; FB_BUDGET when they do not fit. */
 FB_MUST_USE fb_status fb_cache_append(fb_cache *cache, fb_ops *ops, int64_t layer,
                                       fb_tensor x, int64_t heads);
-/* Forgets the entries of every slot from `tokens` on. */
-void fb_cache_cut(fb_cache *cache, int64_t tokens);
 
 /* What attention reads: a part of all entries of a slot. `hidden` may be NULL. */
 fb_part fb_cache_part(const fb_cache *cache, int64_t layer, int64_t kv_head,

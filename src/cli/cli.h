@@ -47,8 +47,6 @@ extern const fb_option fb_common_options[];
 #define FB_COMMAND(name) extern const fb_command fb_command_##name;
 #include "cli/list.h"
 #undef FB_COMMAND
-int fb_command_count(void);
-const fb_command *fb_command_at(int index);
 const fb_command *fb_command_find(const char *name); /* NULL if there is none */
 
 /* Parses argv behind the command's name. `line` is cleared with fb_line_clear in any

@@ -16,16 +16,6 @@ static const fb_command *const commands[] = {
 
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
-int fb_command_count(void)
-{
-    return N_COMMANDS;
-}
-
-const fb_command *fb_command_at(int index)
-{
-    return commands[index];
-}
-
 const fb_command *fb_command_find(const char *name)
 {
     for (int i = 0; i < N_COMMANDS; i++)

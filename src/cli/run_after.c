@@ -72,8 +72,9 @@ int fb_job_say_end(const fb_job *job, const fb_run_result *result, fb_status sta
     fb_text text = {0};
     fb_status written;
 
-    /* A run that was cut short says by what, not which cells had failed before. */
-    if (status == FB_IO || status == FB_NO_MEMORY) return fb_say_end(status);
+    /* A run that was cut short says by what, not which cells had failed before. That
+     * cells failed is a FB_DEFECT of its own. */
+    if (!is_whole && status != FB_DEFECT) return fb_say_end(status);
     if (is_whole || result->failed > 0) {
         (json ? add_json : add_summary)(job, result, status, &text);
         written = fb_write_result(FB_OK, &text, "");

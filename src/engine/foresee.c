@@ -33,10 +33,13 @@ static fb_status score_future(void *self, int64_t layer, fb_tensor sum)
         fb_scale(reading->engine->ops, sum, 1 / (double)view->n_rows); /* [heads, n] */
     fb_status status = FB_OK;
 
-    for (int r = 0; status == FB_OK && r < reading->n_rules; r++)
-        if (!fb_bound_rule_is_deployable(reading->rules[r].rule))
-            status = fb_reading_score_layer(reading, &reading->rules[r], layer, FB_NONE,
-                                            FB_NONE, mean);
+    for (int r = 0; status == FB_OK && r < reading->n_rules; r++) {
+        fb_scored_rule *rule = &reading->rules[r];
+
+        if (rule->has_failed || fb_bound_rule_is_deployable(rule->rule)) continue;
+        status = fb_reading_score_layer(reading, rule, layer, FB_NONE, FB_NONE, mean);
+        rule->has_failed = status != FB_OK;
+    }
     return status;
 }
 
@@ -124,6 +127,11 @@ fb_status fb_reading_answer(fb_reading *reading, const fb_question *question,
     memcpy(reading->question_sha256, hex, sizeof hex);
     reading->has_foreseen = foresee;
     return FB_OK;
+}
+
+bool fb_has_failed_to_foresee(const fb_reading *reading, int rule)
+{
+    return reading->rules[rule].has_failed;
 }
 
 fb_status fb_foresee(fb_reading *reading, const fb_question *question)

@@ -14,6 +14,7 @@ typedef struct fb_scored_rule {
     /* [layers] of [kv_heads, n - unscored]; FB_NONE where it has none */
     fb_tensor *scores;
     fb_ledger ledger; /* plain pass + its signals + its scores */
+    bool has_failed;  /* looking ahead; left out from then on */
 } fb_scored_rule;
 
 struct fb_reading {

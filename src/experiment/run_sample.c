@@ -179,7 +179,24 @@ static fb_status run_cells(group *g, const fb_cell *cells, int n)
 
 /* --- the future --- */
 
-/* Rules that read the future are scored now; if that fails, all of them fail. */
+/* Gives the failure to the rule at fault; FB_DEFECT if it is no rule's. */
+static fb_status blame(fb_runner *run, fb_status status)
+{
+    for (int i = 0; i < run->n_entrants; i++) {
+        fb_entrant *entrant = &run->entrants[i];
+
+        if (entrant->failure != NULL ||
+            !fb_has_failed_to_foresee(run->reading, entrant->index))
+            continue;
+        entrant->failure = fb_strdup(fb_error_message());
+        return entrant->failure != NULL
+                   ? FB_OK
+                   : fb_fail(FB_NO_MEMORY, "no memory for the run");
+    }
+    return status;
+}
+
+/* Rules that read the future are scored now; one that fails is left out. */
 static fb_status foresee(const group *g, const fb_cell *cells, int n)
 {
     fb_runner *run = g->run;
@@ -190,19 +207,10 @@ static fb_status foresee(const group *g, const fb_cell *cells, int n)
         is_needed |=
             !fb_bound_rule_is_deployable(run->plan->spec->rules[cells[i].rule].rule);
     if (!is_needed) return FB_OK;
-    status = fb_foresee(run->reading, &g->question);
-    if (status == FB_OK) return FB_OK;
-    fb_ops_reset(run->ops);
-    if (!fb_run_is_own_fault(status)) return status;
-    for (int i = 0; i < run->n_entrants; i++) {
-        fb_entrant *entrant = &run->entrants[i];
-
-        if (entrant->failure != NULL ||
-            fb_bound_rule_is_deployable(run->plan->spec->rules[entrant->rule].rule))
-            continue;
-        entrant->failure = fb_strdup(fb_error_message());
-        if (entrant->failure == NULL)
-            return fb_fail(FB_NO_MEMORY, "no memory for the run");
+    while ((status = fb_foresee(run->reading, &g->question)) != FB_OK) {
+        fb_ops_reset(run->ops);
+        if (!fb_run_is_own_fault(status)) return status;
+        FB_TRY(blame(run, status));
     }
     return FB_OK;
 }

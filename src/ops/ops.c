@@ -407,7 +407,9 @@ static void count(fb_ops *ops, enum fb_op op, const fb_call *call, double units)
 {
     double bytes = fb_array_bytes(&call->out), common = 0;
 
-    for (int i = 0; i < 3; i++)
+    /* A lookup reads as many rows as it gives. */
+    if (op == FB_OP_embedding) bytes += fb_array_bytes(&call->out);
+    for (int i = 0; i < 3 && op != FB_OP_embedding; i++)
         *(call->in[i].persists ? &common : &bytes) += fb_array_bytes(&call->in[i]);
     fb_ops_count(ops, op, units, bytes, common);
 }

@@ -329,6 +329,32 @@ static void so_does_one_that_reads_the_future(void **state)
     loses_its_own_cells(&broken_oracle);
 }
 
+static void another_that_reads_the_future_goes_on(void **state)
+{
+    const fb_results *r = NULL;
+    fb_store *store = NULL;
+    fb_spec_rule *place;
+    int n_oracle = 0;
+
+    (void)state;
+    open_with(&broken_oracle);
+    place = &s.spec.rules[1];
+    fb_bound_rule_free(place->rule);
+    assert_ok(fb_rule_parse(&place->rule, "oracle"));
+    assert_fails(run("a.db", NULL), FB_DEFECT, "4 of 10 cells failed");
+    read_results("a.db", &store, &r);
+    for (int i = 0; i < r->n_cells; i++) {
+        const bool is_broken =
+            strcmp(r->rules[r->cells[i].rule].label, s.spec.rules[2].label) == 0;
+
+        n_oracle += r->cells[i].rule == 1;
+        assert_string_equal(r->cells[i].status, is_broken ? "failed" : "done");
+    }
+    assert_int_equal(n_oracle, 4);
+    fb_results_free(r);
+    fb_store_close(store);
+}
+
 static void failed_cells_are_tried_again(void **state)
 {
     (void)state;
@@ -632,6 +658,7 @@ int main(void)
         test(experiments_of_one_file_keep_their_margins_and_references),
         test(a_rule_that_breaks_a_promise_loses_its_own_cells),
         test(so_does_one_that_reads_the_future),
+        test(another_that_reads_the_future_goes_on),
         test(failed_cells_are_tried_again),
         test(a_warning_that_no_longer_holds_is_gone),
         test(keys_and_metrics_of_a_record_are_the_users),
