@@ -65,6 +65,23 @@ static void *list_of(check *c, int n, size_t size)
 
 /* --- rules --- */
 
+/* In a list both separate, so a label with one of them may have swallowed the rule before
+ * it. A rule without a label is printed with its expression as the label: that is read. */
+static fb_status check_label(const char *label, const fb_bound_rule *rule)
+{
+    fb_bound_rule *named = NULL;
+    bool is_expression;
+
+    if (strpbrk(label, "=,") == NULL) return FB_OK;
+    is_expression = fb_rule_parse(&named, label) == FB_OK &&
+                    strcmp(fb_bound_rule_text(named), fb_bound_rule_text(rule)) == 0;
+    fb_bound_rule_free(named);
+    if (is_expression) return FB_OK;
+    return fb_fail(FB_USAGE, "the label '%s' has a '%c'; a label may have any "
+                             "characters but '=' and ','",
+                   label, *strpbrk(label, "=,"));
+}
+
 /* "label: expression" or an expression, which is its own label. */
 static fb_status parse_rule(fb_spec_rule *out, const char *text)
 {
@@ -79,7 +96,8 @@ static fb_status parse_rule(fb_spec_rule *out, const char *text)
     }
     if (out->label[0] == '\0')
         return fb_fail(FB_USAGE, "'%s': the label is empty", text);
-    return fb_rule_parse(&out->rule, expression);
+    FB_TRY(fb_rule_parse(&out->rule, expression));
+    return check_label(out->label, out->rule);
 }
 
 int fb_spec_find_rule(const fb_spec *spec, const char *label)
