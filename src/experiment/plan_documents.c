@@ -222,10 +222,13 @@ static void clear_document(fb_plan_document *document)
 /* The document with these ids, else -1. */
 static int find_document(const fb_plan *plan, const fb_plan_document *document)
 {
-    for (int i = 0; i < plan->n_documents; i++) {
+    size_t at = 0;
+    int i;
+
+    while (fb_table_next(&plan->streams, document->stream, &at, &i)) {
         const fb_plan_document *d = &plan->documents[i];
 
-        if (d->stream == document->stream && d->context.n == document->context.n &&
+        if (d->context.n == document->context.n &&
             d->protect_last == document->protect_last &&
             memcmp(d->context.ids, document->context.ids,
                    (size_t)d->context.n * sizeof *d->context.ids) == 0)
@@ -258,6 +261,8 @@ static fb_status add_document(fb_plan *plan, fb_plan_document *document, int *in
     }
     status = fb_list_grow((void **)&plan->documents, plan->n_documents,
                           sizeof *plan->documents);
+    if (status == FB_OK)
+        status = fb_table_add(&plan->streams, document->stream, plan->n_documents);
     if (status != FB_OK) {
         clear_document(document);
         return status;
