@@ -340,19 +340,37 @@ static void check_protect(check *c)
     }
 }
 
+/* It becomes the name of a file and the heading of tables. */
+static fb_status check_name(const char *name)
+{
+    if (name[0] == '\0')
+        return fb_fail(FB_USAGE, "the name of the experiment is empty; give it one, or "
+                                 "leave it out");
+    for (const char *c = name; *c != '\0'; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            return fb_fail(FB_USAGE,
+                           "the name of the experiment has a control character (byte "
+                           "%d); write it without",
+                           (int)(c - name) + 1);
+    for (size_t left = strlen(name), n; left > 0; name += n, left -= n) {
+        n = fb_utf8_length(name, left);
+        if (n == 0)
+            return fb_fail(FB_USAGE, "the name of the experiment is not UTF-8; write it "
+                                     "in that");
+    }
+    return FB_OK;
+}
+
 fb_status fb_spec_check(fb_spec *spec, fb_report *report, void *self)
 {
     check c = {spec, report, self, FB_OK};
 
     fb_spec_forget(spec);
-    if (fb_values_text(&spec->values, FB_SET_name)[0] == '\0')
-        found_at(&c,
-                 fb_fail(FB_USAGE, "the name of the experiment is empty; give it one, "
-                                   "or leave it out"),
-                 FB_SET_name, 0);
     if (fb_values_text(&spec->values, FB_SET_model)[0] == '\0')
         found(&c, fb_fail(FB_USAGE, "no model given\nhelp: --model FILE, or --model "
                                     "builtin for the one inside the program"));
+    found_at(&c, check_name(fb_values_text(&spec->values, FB_SET_name)), FB_SET_name,
+             0);
     check_protect(&c);
     check_rules(&c);
     check_tasks(&c);
