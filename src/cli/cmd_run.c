@@ -144,10 +144,10 @@ static fb_status choose_out(fb_job *job)
     const char *name = fb_values_text(&job->spec->values, FB_SET_name);
     fb_text text = {0};
 
-    if (asked[0] == '\0' &&
-        job->line->own.value[FB_JOB_out].origin == FB_FROM_COMMAND)
-        return fb_fail(FB_USAGE, "--out '': the name of the results is empty; leave the "
-                                 "option out for %s.db",
+    if (asked[0] == '\0' && job->line->own.value[FB_JOB_out].origin == FB_FROM_COMMAND)
+        return fb_fail(FB_USAGE,
+                       "--out '': the name of the results is empty; leave the "
+                       "option out for %s.db",
                        name);
     fb_text_init(&text, 0);
     if (asked[0] != '\0') {

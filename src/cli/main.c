@@ -88,7 +88,8 @@ static int run_command(const fb_command *command, int argc, char **argv)
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
     static const char sentence[] =
-        "flexbudget: error: a model file became shorter, or unreadable, while it was in "
+        "flexbudget: error: a model file became shorter, or unreadable, while it was "
+        "in "
         "use; once it is whole again, the same command goes on\n";
 
     (void)context;

@@ -13,7 +13,7 @@
 /* --- scores, in the order in which a run adds them --- */
 
 const char *const fb_pass_metrics[FB_PASS_METRICS] = {"kl", "nll", "em_tf", "top1",
-                                                   "token_accuracy"};
+                                                      "token_accuracy"};
 
 static bool has_score(const fb_result_cell *cell, const char *metric)
 {
@@ -124,8 +124,7 @@ static bool is_equal(const fb_results *results, const fb_result_cell *cell,
 static fb_status check_cell(const fb_results *results, const fb_result_cell *cell,
                             bool *is_changed_out)
 {
-    const size_t most =
-        cell->answer_tokens == NULL ? 0 : strlen(cell->answer_tokens);
+    const size_t most = cell->answer_tokens == NULL ? 0 : strlen(cell->answer_tokens);
     int32_t *ids = fb_alloc(FB_ACCOUNT_other, fb_size_mul(most + 1, sizeof *ids));
 
     if (ids == NULL) return fb_fail(FB_NO_MEMORY, "no memory to check a cell");

@@ -320,8 +320,8 @@ fb_status fb_model_find(char **out, const char *name)
     if (fb_is_builtin(name) || access(name, R_OK) == 0)
         found = name;
     else if (errno != ENOENT) {
-        status = fb_fail(FB_NOT_FOUND, "model '%s': cannot open: %s", name,
-                         strerror(errno));
+        status =
+            fb_fail(FB_NOT_FOUND, "model '%s': cannot open: %s", name, strerror(errno));
         goto done;
     } else if (access(fb_text_string(&path), F_OK) == 0)
         found = fb_text_string(&path);

@@ -77,8 +77,9 @@ static fb_status check_label(const char *label, const fb_bound_rule *rule)
                     strcmp(fb_bound_rule_text(named), fb_bound_rule_text(rule)) == 0;
     fb_bound_rule_free(named);
     if (is_expression) return FB_OK;
-    return fb_fail(FB_USAGE, "the label '%s' has a '%c'; a label may have any "
-                             "characters but '=' and ','",
+    return fb_fail(FB_USAGE,
+                   "the label '%s' has a '%c'; a label may have any "
+                   "characters but '=' and ','",
                    label, *strpbrk(label, "=,"));
 }
 
@@ -355,8 +356,9 @@ static fb_status check_name(const char *name)
     for (size_t left = strlen(name), n; left > 0; name += n, left -= n) {
         n = fb_utf8_length(name, left);
         if (n == 0)
-            return fb_fail(FB_USAGE, "the name of the experiment is not UTF-8; write it "
-                                     "in that");
+            return fb_fail(FB_USAGE,
+                           "the name of the experiment is not UTF-8; write it "
+                           "in that");
     }
     return FB_OK;
 }

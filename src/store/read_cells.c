@@ -61,7 +61,8 @@ static fb_status read_cells(fb_reader *reader, fb_result_cell *cells, int n)
         "stop, digest, cache_sha256, trace_context, trace_answer, trace_decode, "
         "full_entries, budget_bytes, budget_entries, kept_entries, kept_bytes, "
         "state_bytes, peak_bytes, tail_bytes, evicted, free_choices, fallback, "
-        "shrunk, answer_tokens, kept_sha256 FROM cell WHERE experiment_id = ?1 ORDER BY id");
+        "shrunk, answer_tokens, kept_sha256 FROM cell WHERE experiment_id = ?1 ORDER "
+        "BY id");
     while (status == FB_OK && i < n && fb_query_next(&reader->query)) {
         status = refer(reader, &cells[i]);
         fill_cell(reader, &cells[i++]);

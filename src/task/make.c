@@ -21,7 +21,7 @@ static const size_t MOST_DATA_BYTES = (size_t)1 << 30;
 struct making {
     const fb_task_env *outer;
     const fb_bound_task *task;
-    char *data; /* NULL: not read yet */
+    char *data;                         /* NULL: not read yet */
     fb_table document_keys, probe_keys; /* hashes of those that were used */
     int64_t n_documents, n_rejected;
 };

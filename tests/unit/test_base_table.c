@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "base/table.h"
 #include "base/memory.h"
+#include "base/table.h"
 #include "tests/support/test.h"
 
 static void every_number_is_found_under_its_hash_alone(void **state)
