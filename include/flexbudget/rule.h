@@ -79,7 +79,7 @@ typedef enum fb_param_type {
     FB_PARAM_INT,  /* int64_t */
     FB_PARAM_REAL, /* double */
     FB_PARAM_WORD, /* int64_t: index into `words` */
-    FB_PARAM_PAIR, /* double[2], written x/y */
+    FB_PARAM_PAIR, /* double[2], written x/y; not both 0 */
 } fb_param_type;
 
 /* A row of a parameter table; use the macros. */

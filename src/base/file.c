@@ -46,6 +46,48 @@ static void close_file(int file)
     if (file >= 0) (void)close(file);
 }
 
+/* Open mappings. A mapping without a slot is only not known to handlers. */
+enum { MOST_MAPS = 64 };
+static struct {
+    _Atomic uintptr_t begin; /* 0: free */
+    atomic_size_t n;
+} maps[MOST_MAPS];
+
+static void remember_map(const fb_map *map)
+{
+    for (int i = 0; i < MOST_MAPS; i++) {
+        uintptr_t none = 0;
+
+        if (!atomic_compare_exchange_strong(&maps[i].begin, &none,
+                                            (uintptr_t)map->bytes))
+            continue;
+        atomic_store(&maps[i].n, map->n);
+        return;
+    }
+}
+
+static void forget_map(const fb_map *map)
+{
+    for (int i = 0; i < MOST_MAPS; i++)
+        if (atomic_load(&maps[i].begin) == (uintptr_t)map->bytes) {
+            atomic_store(&maps[i].n, 0);
+            atomic_store(&maps[i].begin, 0);
+            return;
+        }
+}
+
+bool fb_map_holds(const void *address)
+{
+    for (int i = 0; i < MOST_MAPS; i++) {
+        const uintptr_t begin = atomic_load(&maps[i].begin);
+
+        if (begin != 0 && (uintptr_t)address >= begin &&
+            (uintptr_t)address - begin < atomic_load(&maps[i].n))
+            return true;
+    }
+    return false;
+}
+
 fb_status fb_map_open(fb_map *out, const char *path)
 {
     struct stat info;
@@ -65,6 +107,7 @@ fb_status fb_map_open(fb_map *out, const char *path)
         goto done;
     }
     *out = (fb_map){.bytes = bytes, .n = (size_t)info.st_size};
+    remember_map(out);
 done:
     close_file(file); /* a mapping outlives its descriptor */
     return status;
@@ -77,7 +120,10 @@ void fb_map_close(fb_map *map)
         void *address;
     } mapped = {.bytes = map->bytes};
 
-    if (map->bytes != NULL) (void)munmap(mapped.address, map->n);
+    if (map->bytes != NULL) {
+        forget_map(map);
+        (void)munmap(mapped.address, map->n);
+    }
     *map = (fb_map){0};
 }
 

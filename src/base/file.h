@@ -9,6 +9,7 @@
 #define FB_BASE_FILE_H
 
 #include <flexbudget/error.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,6 +22,9 @@ typedef struct fb_map {
 /* Maps a file read-only. FB_NOT_FOUND, FB_FORMAT (empty, not regular), FB_IO. */
 FB_MUST_USE fb_status fb_map_open(fb_map *out, const char *path);
 void fb_map_close(fb_map *map);
+/* True for an address inside a mapping that is open: a SIGBUS there is a file that became
+ * shorter, or cannot be read. For handlers of signals: takes no lock. */
+bool fb_map_holds(const void *address);
 
 /* Opens a file to be read in pieces; fclose it. */
 FB_MUST_USE fb_status fb_file_open(FILE **out, const char *path);

@@ -235,6 +235,7 @@ static fb_status set_pair(const fb_param *row, void *values, const char *text)
         return refuse(row, text, "is not two numbers written x/y");
     if (!is_within(row, a) || !is_within(row, b))
         return refuse(row, text, "is out of range");
+    if (a == 0 && b == 0) return refuse(row, text, "has no number that is not 0");
     put_reals(row, values, a, b);
     return FB_OK;
 }

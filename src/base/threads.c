@@ -180,6 +180,7 @@ static void start_workers(fb_threads *pool, int n)
     sigset_t all, old;
 
     sigfillset(&all);
+    sigdelset(&all, SIGBUS); /* of a mapped file: comes to whoever reads it */
     pthread_sigmask(SIG_SETMASK, &all, &old);
     for (pool->n = 1; pool->n < n; pool->n++) {
         struct worker *worker = &pool->workers[pool->n - 1];

@@ -12,7 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_DIGITS = 15, MOST_DECIMALS = 6 };
+enum { MOST_DIGITS = 18, MOST_DECIMALS = 6 };
+
+/* Fewer digits than are read, so what is printed can be read back, and sums are far from
+ * the end of int64. */
+static const int64_t MOST_BYTES = 1000000000000000;
 
 static int64_t clamp(int64_t low, int64_t x, int64_t high)
 {
@@ -108,9 +112,10 @@ static bool read_unit(fb_budget *out, const char *unit, int64_t numerator,
     }
     for (size_t u = 0; u < sizeof units / sizeof units[0]; u++)
         if (strcmp(unit, units[u].name) == 0) {
-            if (__builtin_mul_overflow(numerator, units[u].bytes, &bytes)) return false;
+            if (__builtin_mul_overflow(numerator, units[u].bytes, &bytes))
+                bytes = INT64_MAX;
             *out = (fb_budget){FB_BUDGET_BYTES, 0, 0, bytes / denominator};
-            return bytes >= denominator;
+            return out->value > 0 && out->value <= MOST_BYTES;
         }
     return false;
 }
@@ -129,6 +134,9 @@ fb_status fb_budget_parse(fb_budget *out, const char *text)
             return FB_OK;
         }
     }
+    if (budget.kind == FB_BUDGET_BYTES && budget.value > MOST_BYTES)
+        return fb_fail(FB_USAGE, "budget '%s' is too large; write 1000000GB or less",
+                       text);
     return fb_fail(
         FB_USAGE,
         "budget '%s' is not understood; write a share from above 0%% to 100%% "

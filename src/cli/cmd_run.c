@@ -123,10 +123,17 @@ static int fail(const fb_job *job, fb_status status)
     return job->n_problems == 0 ? fb_say_end(status) : fb_status_exit_code(status);
 }
 
+static void warn(void *self, const char *sentence)
+{
+    (void)self;
+    fb_say_warning(sentence);
+}
+
 static fb_status read_settings(fb_job *job)
 {
     if (job->line->n_arguments > 0)
         FB_TRY(fb_spec_read(job->spec, job->line->arguments[0]));
+    fb_spec_unknown_environment(warn, NULL);
     return fb_spec_environment(job->spec);
 }
 
@@ -137,6 +144,11 @@ static fb_status choose_out(fb_job *job)
     const char *name = fb_values_text(&job->spec->values, FB_SET_name);
     fb_text text = {0};
 
+    if (asked[0] == '\0' && job->line->own.value[FB_JOB_out].origin == FB_FROM_COMMAND)
+        return fb_fail(FB_USAGE,
+                       "--out '': the name of the results is empty; leave the "
+                       "option out for %s.db",
+                       name);
     fb_text_init(&text, 0);
     if (asked[0] != '\0') {
         fb_text_puts(&text, asked);

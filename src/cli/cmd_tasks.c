@@ -241,6 +241,17 @@ static fb_status add_ids(const bench *b, const char *heading, const fb_ids *ids,
     return FB_OK;
 }
 
+/* A key is anybody's text: what a terminal would obey is shown as '?'. */
+static void add_line(fb_text *out, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        const char c = *text;
+
+        fb_text_add(out, (unsigned char)c < 0x20 || c == 0x7f ? "?" : &c, 1);
+    }
+    fb_text_puts(out, "\n");
+}
+
 static fb_status show(const bench *b, fb_text *out)
 {
     for (int i = 0; i < b->plan->n_samples; i++) {
@@ -249,7 +260,8 @@ static fb_status show(const bench *b, fb_text *out)
 
         if (i == d->first_sample)
             FB_TRY(add_ids(b, "context (read, then evicted)", &d->context, out));
-        fb_text_printf(out, "=== sample %s\n", s->key);
+        fb_text_puts(out, "=== sample ");
+        add_line(out, s->key);
         FB_TRY(add_ids(b,
                        s->continues ? "first token of the continuation"
                                     : "question (read on what is left)",

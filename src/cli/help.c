@@ -182,8 +182,8 @@ void fb_help_command(const fb_command *command, fb_text *out)
     add_options(out, fb_common_options);
     if (command->has_settings)
         fb_text_puts(out, "\nEvery option has a key of the same name in the experiment "
-                          "file, and FLEXBUDGET_<OPTION>\nin the environment sets a "
-                          "default: command line, environment, file, default.\n");
+                          "file, and FLEXBUDGET_<OPTION>\nin the environment sets what "
+                          "has a key: command line, environment, file, default.\n");
     add_reading(out, command->reading);
     add_examples(out, command->examples);
     fb_text_printf(out,

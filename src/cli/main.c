@@ -2,11 +2,13 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/file.h"
 #include "cli/cli.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const fb_command *const commands[] = {
 #define FB_COMMAND(name) &fb_command_##name,
@@ -82,12 +84,37 @@ static int run_command(const fb_command *command, int argc, char **argv)
     return code;
 }
 
+/* A mapped file that became shorter is a failure like others, not a crash. */
+static void on_bus_error(int number, siginfo_t *info, void *context)
+{
+    static const char sentence[] =
+        "flexbudget: error: a model file became shorter, or unreadable, while it was "
+        "in "
+        "use; once it is whole again, the same command goes on\n";
+
+    (void)context;
+    if (fb_map_holds(info->si_addr)) {
+        (void)!write(STDERR_FILENO, sentence, sizeof sentence - 1);
+        _exit(fb_status_exit_code(FB_IO));
+    }
+    (void)signal(number, SIG_DFL); /* our own defect: it comes again, and ends us */
+}
+
+static void catch_bus_errors(void)
+{
+    struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
+
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGBUS, &action, NULL);
+}
+
 int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
     const fb_command *command;
 
     (void)signal(SIGXFSZ, SIG_IGN); /* a file at its limit is a failure like others */
+    catch_bus_errors();
     if (word == NULL || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
         return run_overview();
     if (strcmp(word, "--version") == 0) word = "version";

@@ -4,6 +4,7 @@
  */
 #include "cli/results.h"
 #include "base/memory.h"
+#include "experiment/check_cells.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -50,6 +51,7 @@ static fb_status read_experiment(fb_open_results *out, const char *path,
 
     FB_TRY(fb_store_find(out->store, is_chosen ? experiment : NULL, sha256, &n));
     FB_TRY(fb_store_read(out->store, sha256, &out->results));
+    FB_TRY(fb_cells_check(out->results, path, true));
     if (n > 1 && !is_chosen)
         fb_say_note("%s: the newest of %d experiments, '%s' (%.12s); --experiment NAME "
                     "or HASH shows another",

@@ -65,25 +65,30 @@ static fb_status check_bytes(const fb_plan *plan, int budget)
 
 /* --- making --- */
 
-/* Samples of a document behind each other, otherwise in the order they were made: an
- * insertion sort, since qsort is not stable and nearly everything is in order. */
-static void sort_samples(fb_plan *plan)
+/* Samples of a document behind each other, otherwise in the order they were made: each
+ * document's are counted, so their places are known. */
+static fb_status sort_samples(fb_plan *plan)
 {
-    fb_plan_sample *s = plan->samples;
+    fb_plan_sample *sorted = fb_alloc(
+        FB_ACCOUNT_other, fb_size_mul((size_t)plan->n_samples + 1, sizeof *sorted));
+    int first = 0;
 
-    for (int i = 1; i < plan->n_samples; i++) {
-        const fb_plan_sample x = s[i];
-        int j = i;
-
-        for (; j > 0 && s[j - 1].document > x.document; j--)
-            s[j] = s[j - 1];
-        s[j] = x;
+    if (sorted == NULL) return fb_fail(FB_NO_MEMORY, "no memory for the plan");
+    for (int i = 0; i < plan->n_samples; i++)
+        plan->documents[plan->samples[i].document].n_samples++;
+    for (int i = 0; i < plan->n_documents; i++) {
+        plan->documents[i].first_sample = first;
+        first += plan->documents[i].n_samples;
+        plan->documents[i].n_samples = 0;
     }
     for (int i = 0; i < plan->n_samples; i++) {
-        fb_plan_document *d = &plan->documents[s[i].document];
+        fb_plan_document *d = &plan->documents[plan->samples[i].document];
 
-        if (d->n_samples++ == 0) d->first_sample = i;
+        sorted[d->first_sample + d->n_samples++] = plan->samples[i];
     }
+    fb_free(plan->samples);
+    plan->samples = sorted;
+    return FB_OK;
 }
 
 static fb_status make_all(fb_plan *plan, fb_report *report, void *self)
@@ -127,11 +132,11 @@ fb_status fb_plan_new(fb_plan **out, const fb_spec *spec, const fb_model *model,
                                  : fb_fail(FB_NO_MEMORY, "no memory for the plan");
     if (status != FB_OK && report != NULL) report(self, fb_error_message());
     if (status == FB_OK) status = make_all(plan, report, self);
+    if (status == FB_OK) status = sort_samples(plan);
     if (status != FB_OK) {
         fb_plan_free(plan);
         return status;
     }
-    sort_samples(plan);
     *out = plan;
     return FB_OK;
 }
@@ -147,6 +152,7 @@ void fb_plan_free(fb_plan *plan)
         fb_plan_sample_clear(&plan->samples[i]);
     for (int i = 0; plan->tasks != NULL && i < plan->spec->n_tasks; i++)
         fb_free(plan->tasks[i].first_rejection);
+    fb_table_clear(&plan->streams);
     fb_free(plan->documents);
     fb_free(plan->samples);
     fb_free(plan->tasks);

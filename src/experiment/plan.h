@@ -17,6 +17,7 @@
 #ifndef FB_EXPERIMENT_PLAN_H
 #define FB_EXPERIMENT_PLAN_H
 
+#include "base/table.h"
 #include "model/model.h"
 #include "spec/spec.h"
 
@@ -75,6 +76,7 @@ typedef struct fb_plan {
     fb_plan_sample *samples; /* by document */
     fb_plan_task *tasks;     /* [spec.n_tasks] */
     int n_documents, n_samples;
+    fb_table streams; /* of documents, to their index */
 } fb_plan;
 
 /* Makes the documents of all tasks and checks budgets against them. Each refusal is

@@ -222,10 +222,13 @@ static void clear_document(fb_plan_document *document)
 /* The document with these ids, else -1. */
 static int find_document(const fb_plan *plan, const fb_plan_document *document)
 {
-    for (int i = 0; i < plan->n_documents; i++) {
+    size_t at = 0;
+    int i;
+
+    while (fb_table_next(&plan->streams, document->stream, &at, &i)) {
         const fb_plan_document *d = &plan->documents[i];
 
-        if (d->stream == document->stream && d->context.n == document->context.n &&
+        if (d->context.n == document->context.n &&
             d->protect_last == document->protect_last &&
             memcmp(d->context.ids, document->context.ids,
                    (size_t)d->context.n * sizeof *d->context.ids) == 0)
@@ -258,6 +261,8 @@ static fb_status add_document(fb_plan *plan, fb_plan_document *document, int *in
     }
     status = fb_list_grow((void **)&plan->documents, plan->n_documents,
                           sizeof *plan->documents);
+    if (status == FB_OK)
+        status = fb_table_add(&plan->streams, document->stream, plan->n_documents);
     if (status != FB_OK) {
         clear_document(document);
         return status;
@@ -300,17 +305,20 @@ static fb_status move_question(const fb_plan *plan, fb_plan_document *document,
     return FB_OK;
 }
 
-static fb_status make_document(const fb_plan *plan, const char *text, int64_t reserve,
+static fb_status make_document(const maker *m, const char *text, int64_t reserve,
                                fb_plan_document *out)
 {
+    const fb_plan *plan = m->plan;
     const int64_t most = fb_model_get_facts(plan->model)->context_length - reserve;
 
     *out = (fb_plan_document){0};
     FB_TRY(fb_plan_context(plan, text, &out->context, &out->n_before));
     if (out->context.n == 0)
         return fb_fail(FB_FORMAT, "the context has no token of this model");
-    if (most < out->n_before + 2)
-        return fb_fail(FB_FORMAT,
+    if (most < out->n_before + 2) /* a record may be skipped, a task's own text not */
+        return fb_fail(fb_bound_task_data(m->plan->spec->tasks[m->task]) != NULL
+                           ? FB_FORMAT
+                           : FB_UNSUPPORTED,
                        "question and answer need %lld of the model's %lld "
                        "tokens; nothing is left for the context",
                        (long long)reserve, (long long)(most + reserve));
@@ -339,7 +347,7 @@ static fb_status place_sample(const maker *m, const fb_document *document,
 {
     fb_plan *plan = m->plan;
     fb_plan_document made = {0};
-    fb_status status = make_document(plan, document->context, reserve, &made);
+    fb_status status = make_document(m, document->context, reserve, &made);
 
     if (status == FB_OK) status = count_unknown(m, document->context, sample);
     if (status == FB_OK) status = place_evidence(plan, &made, probe, sample);

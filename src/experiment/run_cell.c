@@ -9,12 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_SCORES = 8 };
-
 /* A row with all that it lends. */
 typedef struct draft {
     fb_store_cell row;
-    fb_store_score scores[MOST_SCORES];
+    fb_store_score scores[FB_MOST_SCORES];
     fb_store_count *counts;
     fb_store_peak peaks[2 * FB_ACCOUNT_COUNT];
     fb_store_time times[3];
@@ -72,12 +70,12 @@ static void add_pass_scores(draft *d, const fb_plan_sample *sample,
                             const fb_answer *answer)
 {
     const double right = share_equal(answer->top1, sample->answer.ids, answer->n);
+    const double values[FB_PASS_METRICS] = {
+        mean(answer->kl, answer->n), mean(answer->nll, answer->n), right == 1 ? 1 : 0,
+        share_equal(answer->top1, answer->full_top1, answer->n), right};
 
-    add_score(d, "kl", mean(answer->kl, answer->n));
-    add_score(d, "nll", mean(answer->nll, answer->n));
-    add_score(d, "em_tf", right == 1 ? 1 : 0);
-    add_score(d, "top1", share_equal(answer->top1, answer->full_top1, answer->n));
-    add_score(d, "token_accuracy", right);
+    for (int i = 0; i < FB_PASS_METRICS; i++)
+        add_score(d, fb_pass_metrics[i], values[i]);
 }
 
 /* The free answer, ended before the first stop string. */
@@ -271,7 +269,7 @@ static void add_digest(const fb_runner *run, draft *d, const fb_outcome *outcome
 {
     const fb_plan *plan = run->plan;
     const fb_plan_sample *sample = &plan->samples[outcome->cell->sample];
-    fb_digest_score scores[MOST_SCORES];
+    fb_digest_score scores[FB_MOST_SCORES];
     char budget[32];
     const fb_digest_cell facts = {
         .spec_sha256 = run->rows.spec_sha256,

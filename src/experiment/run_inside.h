@@ -10,6 +10,10 @@
 #include "experiment/run.h"
 #include "store/store.h"
 
+/* What the pass over the reference says of every cell, in this order; a task adds one. */
+enum { FB_PASS_METRICS = 5, FB_MOST_SCORES = 8 };
+extern const char *const fb_pass_metrics[FB_PASS_METRICS];
+
 /* Ids of the rows of the store. */
 typedef struct fb_rows {
     int64_t experiment, host, model, full_budget;

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/json.h"
+#include "experiment/check_cells.h"
 #include "experiment/host.h"
 #include "experiment/run_inside.h"
 #include "experiment/version.h"
@@ -43,6 +44,17 @@ static fb_status check_program(const fb_runner *run, const fb_results *own)
         run->options->path, own->program, FB_PROGRAM);
 }
 
+/* What was changed is refused; what has lost rows is open again. */
+static fb_status check_cells(const fb_runner *run, const fb_results *own)
+{
+    FB_TRY(fb_cells_check(own, run->options->path, false));
+    for (int i = 0; i < own->n_cells; i++)
+        if (strcmp(own->cells[i].status, "done") == 0 &&
+            fb_cell_is_incomplete(own, &own->cells[i]))
+            FB_TRY(fb_store_drop_cell(run->store, own->cells[i].id));
+    return FB_OK;
+}
+
 static fb_status check_other(fb_runner *run, const char *text)
 {
     const fb_results *results = NULL;
@@ -50,6 +62,7 @@ static fb_status check_other(fb_runner *run, const char *text)
 
     if (status == FB_OK) {
         status = check_program(run, results);
+        if (status == FB_OK) status = check_cells(run, results);
     } else if (status == FB_NOT_FOUND) {
         status = fb_store_read(run->store, NULL, &results);
         if (status == FB_NOT_FOUND) return FB_OK; /* a new file */

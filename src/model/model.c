@@ -15,6 +15,7 @@
 #include "model/llama.h"
 #include "model/rope.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -316,9 +317,13 @@ fb_status fb_model_find(char **out, const char *name)
     fb_text_printf(&path, "/%s", name);
     status = fb_text_status(&path);
     if (status != FB_OK) goto done;
-    if (fb_is_builtin(name) || access(name, F_OK) == 0)
+    if (fb_is_builtin(name) || access(name, R_OK) == 0)
         found = name;
-    else if (access(fb_text_string(&path), F_OK) == 0)
+    else if (errno != ENOENT) {
+        status =
+            fb_fail(FB_NOT_FOUND, "model '%s': cannot open: %s", name, strerror(errno));
+        goto done;
+    } else if (access(fb_text_string(&path), F_OK) == 0)
         found = fb_text_string(&path);
     if (found == NULL) {
         status = fb_fail(FB_NOT_FOUND,

@@ -192,19 +192,32 @@ fb_status fb_pretokenizer_knows(const fb_pretokenizer *p, fb_span text, bool *ou
 typedef struct cutter {
     const fb_pretokenizer *p;
     pcre2_match_context *match;
-    pcre2_jit_stack *stack;
+    pcre2_jit_stack *stack;               /* NULL until one is needed */
     pcre2_match_data *found[MOST_LEVELS]; /* one per level: they nest */
     fb_take_word *take;
     void *context;
 } cutter;
 
-/* The first match of a level's expression from `at` on; an empty `out`: none left. */
-static fb_status find(const cutter *c, int level, fb_span text, size_t at, fb_span *out)
+/* Short texts do with the stack of the machine; another costs as much as they do. */
+static int match_at(cutter *c, int level, fb_span text, size_t at)
 {
-    pcre2_match_data *found = c->found[level];
-    const int n = pcre2_match(c->p->code[level], (PCRE2_SPTR)text.bytes, text.n, at,
-                              PCRE2_NO_UTF_CHECK, found, c->match);
-    const size_t *ends = pcre2_get_ovector_pointer(found);
+    const pcre2_code *code = c->p->code[level];
+    int n = pcre2_match(code, (PCRE2_SPTR)text.bytes, text.n, at, PCRE2_NO_UTF_CHECK,
+                        c->found[level], c->match);
+
+    if (n != PCRE2_ERROR_JIT_STACKLIMIT || c->stack != NULL) return n;
+    c->stack = pcre2_jit_stack_create(JIT_STACK_FIRST, JIT_STACK_MOST, c->p->memory);
+    if (c->stack == NULL) return PCRE2_ERROR_NOMEMORY;
+    pcre2_jit_stack_assign(c->match, NULL, c->stack);
+    return pcre2_match(code, (PCRE2_SPTR)text.bytes, text.n, at, PCRE2_NO_UTF_CHECK,
+                       c->found[level], c->match);
+}
+
+/* The first match of a level's expression from `at` on; an empty `out`: none left. */
+static fb_status find(cutter *c, int level, fb_span text, size_t at, fb_span *out)
+{
+    const int n = match_at(c, level, text, at);
+    const size_t *ends = pcre2_get_ovector_pointer(c->found[level]);
     char why[128];
 
     *out = (fb_span){text.bytes + text.n, 0};
@@ -220,7 +233,7 @@ static fb_status find(const cutter *c, int level, fb_span text, size_t at, fb_sp
                    why);
 }
 
-static fb_status cut(const cutter *c, int level, fb_span text)
+static fb_status cut(cutter *c, int level, fb_span text)
 {
     size_t at = 0;
 
@@ -245,7 +258,6 @@ static fb_status open_cutter(cutter *c)
     pcre2_general_context *memory = c->p->memory;
 
     c->match = pcre2_match_context_create(memory);
-    c->stack = pcre2_jit_stack_create(JIT_STACK_FIRST, JIT_STACK_MOST, memory);
     for (int l = 0; l < MOST_LEVELS; l++) {
         if (c->p->code[l] == NULL) continue;
         c->found[l] = pcre2_match_data_create_from_pattern(c->p->code[l], memory);
@@ -254,7 +266,6 @@ static fb_status open_cutter(cutter *c)
     }
     if (c->match == NULL) return fb_fail(FB_NO_MEMORY, "no memory to cut a text");
     (void)pcre2_set_match_limit(c->match, UINT32_MAX);
-    if (c->stack != NULL) pcre2_jit_stack_assign(c->match, NULL, c->stack);
     return FB_OK;
 }
 

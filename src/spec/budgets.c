@@ -93,6 +93,17 @@ static fb_status parse_range(range *r, const char *text)
     return FB_OK;
 }
 
+/* The one after `at`; past the end where it would be, which may be far past int64. */
+static int64_t next_of(const range *r, int64_t at)
+{
+    const double scaled = (double)at * r->factor + 0.5;
+    int64_t next;
+
+    if (r->add > 0) return at + r->add;
+    next = scaled >= (double)r->end + 1 ? r->end + 1 : (int64_t)scaled;
+    return next > at ? next : at + 1;
+}
+
 static fb_status expand_range(const char *text, fb_budget *out, int *n_out)
 {
     range r;
@@ -100,16 +111,12 @@ static fb_status expand_range(const char *text, fb_budget *out, int *n_out)
 
     FB_TRY(parse_range(&r, text));
     *n_out = 0;
-    for (at = r.begin; at <= r.end;) {
-        const int64_t next =
-            r.add > 0 ? at + r.add : (int64_t)((double)at * r.factor + 0.5);
-
+    for (at = r.begin; at <= r.end; at = next_of(&r, at)) {
         if (*n_out == MOST)
             return fb_fail(FB_USAGE, "budget range '%s' has more than %d budgets", text,
                            MOST);
         FB_TRY(from_units(&out[*n_out], r.first.kind, at));
         (*n_out)++;
-        at = next > at ? next : at + 1;
     }
     return FB_OK;
 }

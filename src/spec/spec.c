@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const fb_option settings[] = {
 #define FB_SETTING(id, key_, name_, letter_, type_, initial_, low_, high_, words_,     \
@@ -77,17 +78,37 @@ fb_status fb_spec_assign(fb_spec *spec, fb_setting setting, fb_origin origin,
     return fb_values_set(&spec->values, (int)setting, origin, text);
 }
 
+/* --- the environment --- */
+
+enum { NAME_MAX_BYTES = 64 };
+#define PREFIX "FLEXBUDGET_"
+
+/* Read elsewhere: the folder of models, and what tests are told with. */
+static const char *const other_names[] = {PREFIX "MODELS",    PREFIX "PROGRAM",
+                                          PREFIX "BUILD",     PREFIX "TEST_MODEL",
+                                          PREFIX "TEST_LONG", PREFIX "TEST_SEED"};
+enum { N_OTHERS = sizeof other_names / sizeof *other_names };
+
+/* False for a setting that is no option. */
+static bool print_variable(const fb_option *row, char out[NAME_MAX_BYTES])
+{
+    size_t n = sizeof PREFIX - 1;
+
+    if (row->name == NULL) return false;
+    memcpy(out, PREFIX, n);
+    for (const char *c = row->name; *c != '\0' && n + 1 < NAME_MAX_BYTES; c++)
+        out[n++] = (char)(*c == '-' ? '_' : toupper((unsigned char)*c));
+    out[n] = '\0';
+    return true;
+}
+
 fb_status fb_spec_environment(fb_spec *spec)
 {
     for (int i = 0; i < FB_SET_COUNT; i++) {
-        char name[64] = "FLEXBUDGET_";
-        size_t n = strlen(name);
+        char name[NAME_MAX_BYTES];
         const char *text;
 
-        if (settings[i].name == NULL) continue;
-        for (const char *c = settings[i].name; *c != '\0' && n + 1 < sizeof name; c++)
-            name[n++] = (char)(*c == '-' ? '_' : toupper((unsigned char)*c));
-        name[n] = '\0';
+        if (!print_variable(&settings[i], name)) continue;
         text = getenv(name);
         if (text == NULL || text[0] == '\0') continue;
         FB_TRY(
@@ -95,6 +116,45 @@ fb_status fb_spec_environment(fb_spec *spec)
                        "%s", name));
     }
     return FB_OK;
+}
+
+static void report_unknown(const char *name, const char *const *known, int n,
+                           fb_report *report, void *self)
+{
+    const char *nearest = fb_nearest_word(name, known, n);
+    char sentence[256];
+
+    for (int i = 0; i < n; i++)
+        if (strcmp(known[i], name) == 0) return;
+    if (nearest != NULL)
+        (void)snprintf(sentence, sizeof sentence,
+                       "the environment's %.80s is not read; did you mean %s?", name,
+                       nearest);
+    else
+        (void)snprintf(sentence, sizeof sentence,
+                       "the environment's %.80s is not read; 'flexbudget help run' has "
+                       "the options",
+                       name);
+    report(self, sentence);
+}
+
+void fb_spec_unknown_environment(fb_report *report, void *self)
+{
+    char names[FB_SET_COUNT][NAME_MAX_BYTES];
+    const char *known[FB_SET_COUNT + N_OTHERS];
+    int n = 0;
+
+    for (int i = 0; i < FB_SET_COUNT; i++)
+        if (print_variable(&settings[i], names[i])) known[n++] = names[i];
+    for (int i = 0; i < N_OTHERS; i++)
+        known[n++] = other_names[i];
+    for (char **entry = environ; *entry != NULL; entry++) {
+        char name[2 * NAME_MAX_BYTES];
+
+        if (strncmp(*entry, PREFIX, sizeof PREFIX - 1) != 0) continue;
+        (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(*entry, "="), *entry);
+        report_unknown(name, known, n, report, self);
+    }
 }
 
 static fb_status set_key(fb_spec *spec, const char *key, const char *text)

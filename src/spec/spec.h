@@ -64,8 +64,12 @@ void fb_spec_clear(fb_spec *spec);
 FB_MUST_USE fb_status fb_spec_read(fb_spec *spec, const char *path);
 FB_MUST_USE fb_status fb_spec_parse(fb_spec *spec, const char *name, const char *text,
                                     size_t n);
-/* FLEXBUDGET_<OPTION> of the environment, as FLEXBUDGET_THREADS. */
+typedef void fb_report(void *self, const char *problem);
+/* FLEXBUDGET_<OPTION> of the environment, as FLEXBUDGET_THREADS: of every setting that is
+ * an option. */
 FB_MUST_USE fb_status fb_spec_environment(fb_spec *spec);
+/* Tells of each FLEXBUDGET_ name that nothing reads, with the nearest that is read. */
+void fb_spec_unknown_environment(fb_report *report, void *self);
 /* One setting from a text, as the command line writes it. */
 FB_MUST_USE fb_status fb_spec_assign(fb_spec *spec, fb_setting setting,
                                      fb_origin origin, const char *text);
@@ -75,7 +79,6 @@ FB_MUST_USE fb_status fb_spec_set(fb_spec *spec, const char *assignment);
 /* Types everything, hashes the data of tasks, and checks what can be checked without the
  * model. Each problem is one call of `report` (NULL: none); the status is that of the
  * first. */
-typedef void fb_report(void *self, const char *problem);
 FB_MUST_USE fb_status fb_spec_check(fb_spec *spec, fb_report *report, void *self);
 
 /* The hash of the model file becomes part of the experiment; FB_USAGE if the file asked

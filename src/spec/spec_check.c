@@ -65,6 +65,24 @@ static void *list_of(check *c, int n, size_t size)
 
 /* --- rules --- */
 
+/* In a list both separate, so a label with one of them may have swallowed the rule before
+ * it. A rule without a label is printed with its expression as the label: that is read. */
+static fb_status check_label(const char *label, const fb_bound_rule *rule)
+{
+    fb_bound_rule *named = NULL;
+    bool is_expression;
+
+    if (strpbrk(label, "=,") == NULL) return FB_OK;
+    is_expression = fb_rule_parse(&named, label) == FB_OK &&
+                    strcmp(fb_bound_rule_text(named), fb_bound_rule_text(rule)) == 0;
+    fb_bound_rule_free(named);
+    if (is_expression) return FB_OK;
+    return fb_fail(FB_USAGE,
+                   "the label '%s' has a '%c'; a label may have any "
+                   "characters but '=' and ','",
+                   label, *strpbrk(label, "=,"));
+}
+
 /* "label: expression" or an expression, which is its own label. */
 static fb_status parse_rule(fb_spec_rule *out, const char *text)
 {
@@ -79,7 +97,8 @@ static fb_status parse_rule(fb_spec_rule *out, const char *text)
     }
     if (out->label[0] == '\0')
         return fb_fail(FB_USAGE, "'%s': the label is empty", text);
-    return fb_rule_parse(&out->rule, expression);
+    FB_TRY(fb_rule_parse(&out->rule, expression));
+    return check_label(out->label, out->rule);
 }
 
 int fb_spec_find_rule(const fb_spec *spec, const char *label)
@@ -322,19 +341,38 @@ static void check_protect(check *c)
     }
 }
 
+/* It becomes the name of a file and the heading of tables. */
+static fb_status check_name(const char *name)
+{
+    if (name[0] == '\0')
+        return fb_fail(FB_USAGE, "the name of the experiment is empty; give it one, or "
+                                 "leave it out");
+    for (const char *c = name; *c != '\0'; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            return fb_fail(FB_USAGE,
+                           "the name of the experiment has a control character (byte "
+                           "%d); write it without",
+                           (int)(c - name) + 1);
+    for (size_t left = strlen(name), n; left > 0; name += n, left -= n) {
+        n = fb_utf8_length(name, left);
+        if (n == 0)
+            return fb_fail(FB_USAGE,
+                           "the name of the experiment is not UTF-8; write it "
+                           "in that");
+    }
+    return FB_OK;
+}
+
 fb_status fb_spec_check(fb_spec *spec, fb_report *report, void *self)
 {
     check c = {spec, report, self, FB_OK};
 
     fb_spec_forget(spec);
-    if (fb_values_text(&spec->values, FB_SET_name)[0] == '\0')
-        found_at(&c,
-                 fb_fail(FB_USAGE, "the name of the experiment is empty; give it one, "
-                                   "or leave it out"),
-                 FB_SET_name, 0);
     if (fb_values_text(&spec->values, FB_SET_model)[0] == '\0')
         found(&c, fb_fail(FB_USAGE, "no model given\nhelp: --model FILE, or --model "
                                     "builtin for the one inside the program"));
+    found_at(&c, check_name(fb_values_text(&spec->values, FB_SET_name)), FB_SET_name,
+             0);
     check_protect(&c);
     check_rules(&c);
     check_tasks(&c);

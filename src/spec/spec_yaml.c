@@ -195,6 +195,21 @@ static fb_status read_setting(fb_spec *spec, int row, const fb_yaml_node *node)
 
 /* --- the tree --- */
 
+/* Where each setting was read: its key may be written nested, dotted, or as its section
+ * alone, which the parser of YAML cannot know to be the same. */
+typedef const fb_yaml_node *seen_keys[FB_SET_COUNT];
+
+static fb_status read_once(fb_spec *spec, seen_keys seen, int row,
+                           const fb_yaml_node *node)
+{
+    if (seen[row] != NULL)
+        return fb_yaml_fail(FB_USAGE, spec->yaml, &node->key_place,
+                            "key '%s' is already on line %d", fb_settings()[row].key,
+                            seen[row]->key_place.line);
+    seen[row] = node;
+    return read_setting(spec, row, node);
+}
+
 /* The first setting whose key begins with "path."; -1: none. */
 static int find_section(const char *path)
 {
@@ -234,7 +249,8 @@ static fb_status unknown_key(const fb_spec *spec, const char *path,
                         node->key);
 }
 
-static fb_status read_map(fb_spec *spec, const char *path, const fb_yaml_node *map)
+static fb_status read_map(fb_spec *spec, seen_keys seen, const char *path,
+                          const fb_yaml_node *map)
 {
     for (const fb_yaml_node *node = map->first; node != NULL; node = node->next) {
         char key[KEY_MAX];
@@ -246,9 +262,9 @@ static fb_status read_map(fb_spec *spec, const char *path, const fb_yaml_node *m
         section = find_section(key);
         if (row < 0 && section < 0) return unknown_key(spec, path, node);
         if (row < 0 && node->kind == FB_YAML_MAP)
-            FB_TRY(read_map(spec, key, node));
+            FB_TRY(read_map(spec, seen, key, node));
         else
-            FB_TRY(read_setting(spec, row < 0 ? section : row, node));
+            FB_TRY(read_once(spec, seen, row < 0 ? section : row, node));
     }
     return FB_OK;
 }
@@ -256,11 +272,12 @@ static fb_status read_map(fb_spec *spec, const char *path, const fb_yaml_node *m
 static fb_status read_tree(fb_spec *spec)
 {
     const fb_yaml_node *root = fb_yaml_root(spec->yaml);
+    seen_keys seen = {NULL};
 
     if (root->kind != FB_YAML_MAP)
         return fb_yaml_fail(FB_FORMAT, spec->yaml, &root->place,
                             "an experiment is a map of keys as 'rules: [...]'");
-    return read_map(spec, "", root);
+    return read_map(spec, seen, "", root);
 }
 
 fb_status fb_spec_parse(fb_spec *spec, const char *name, const char *text, size_t n)

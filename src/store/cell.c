@@ -52,6 +52,13 @@ static fb_status delete_unfinished(fb_store *store, const fb_store_cell *cell)
         values, N_IDENTITY);
 }
 
+fb_status fb_store_drop_cell(fb_store *store, int64_t id)
+{
+    const fb_value value = fb_value_int(id);
+
+    return fb_query_run(store, "DELETE FROM cell WHERE id = ?1", &value, 1);
+}
+
 static fb_status insert_cell(int64_t *id_out, fb_store *store,
                              const fb_store_cell *cell)
 {

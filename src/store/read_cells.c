@@ -45,6 +45,8 @@ static void fill_cell(fb_reader *reader, fb_result_cell *cell)
     cell->free_choices = fb_reader_int(reader, 23);
     cell->fallback = fb_reader_bool(reader, 24);
     cell->shrunk = fb_reader_bool(reader, 25);
+    cell->answer_tokens = fb_reader_text(reader, 26);
+    cell->kept_sha256 = fb_reader_text(reader, 27);
 }
 
 /* In the order of ids: what read_scores() walks along. */
@@ -59,7 +61,8 @@ static fb_status read_cells(fb_reader *reader, fb_result_cell *cells, int n)
         "stop, digest, cache_sha256, trace_context, trace_answer, trace_decode, "
         "full_entries, budget_bytes, budget_entries, kept_entries, kept_bytes, "
         "state_bytes, peak_bytes, tail_bytes, evicted, free_choices, fallback, "
-        "shrunk FROM cell WHERE experiment_id = ?1 ORDER BY id");
+        "shrunk, answer_tokens, kept_sha256 FROM cell WHERE experiment_id = ?1 ORDER "
+        "BY id");
     while (status == FB_OK && i < n && fb_query_next(&reader->query)) {
         status = refer(reader, &cells[i]);
         fill_cell(reader, &cells[i++]);

@@ -153,6 +153,8 @@ FB_MUST_USE fb_status fb_store_put_cell(fb_store *store, const fb_store_cell *ce
 /* True if that cell is there and done. */
 FB_MUST_USE fb_status fb_store_has_cell(fb_store *store, const fb_store_cell *identity,
                                         bool *out);
+/* Takes a cell of this row id away, its children with it: it is open again. */
+FB_MUST_USE fb_status fb_store_drop_cell(fb_store *store, int64_t id);
 FB_MUST_USE fb_status fb_store_put_certificate(fb_store *store, int64_t experiment,
                                                const char *body, const char *sha256);
 /* SHA-256 over the sorted digests of all done cells: the experiment's digest. */
@@ -186,7 +188,8 @@ typedef struct fb_result_rule {
 typedef struct fb_result_cell {
     int sample, rule, budget; /* indices; budget of `full`: -1 */
     int64_t id, seed;
-    const char *status, *reason, *answer, *stop, *digest, *cache_sha256;
+    const char *status, *reason, *answer, *answer_tokens, *stop, *digest;
+    const char *cache_sha256, *kept_sha256;
     const char *trace_context, *trace_answer, *trace_decode;
     int64_t full_entries, budget_bytes, budget_entries, kept_entries, kept_bytes;
     int64_t state_bytes, peak_bytes, tail_bytes, evicted, free_choices;

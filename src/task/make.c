@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/table.h"
 #include "task/points.h"
 #include "task/task.h"
 
@@ -17,17 +18,11 @@
 
 static const size_t MOST_DATA_BYTES = (size_t)1 << 30;
 
-/* Hashes of keys that were used: open addressing, never more than half full. */
-struct keys {
-    uint64_t *hash; /* [capacity] 0: free */
-    size_t n, capacity;
-};
-
 struct making {
     const fb_task_env *outer;
     const fb_bound_task *task;
-    char *data; /* NULL: not read yet */
-    struct keys document_keys, probe_keys;
+    char *data;                         /* NULL: not read yet */
+    fb_table document_keys, probe_keys; /* hashes of those that were used */
     int64_t n_documents, n_rejected;
 };
 
@@ -40,53 +35,17 @@ static uint64_t hash_of(const char *key)
 
     for (; *key != 0; key++)
         hash = (hash ^ (unsigned char)*key) * 0x100000001B3u;
-    return hash == 0 ? 1 : hash;
+    return hash;
 }
 
-/* The slot of `hash`, or the free one where it belongs. */
-static uint64_t *slot_of(const struct keys *keys, uint64_t hash)
+static fb_status use_key(fb_table *keys, const char *what, const char *key)
 {
-    size_t i = (size_t)hash & (keys->capacity - 1);
-
-    while (keys->hash[i] != 0 && keys->hash[i] != hash)
-        i = (i + 1) & (keys->capacity - 1);
-    return &keys->hash[i];
-}
-
-static fb_status grow(struct keys *keys)
-{
-    struct keys larger = {NULL, keys->n, keys->capacity == 0 ? 64 : 2 * keys->capacity};
-
-    larger.hash =
-        fb_zalloc(FB_ACCOUNT_other, fb_size_mul(larger.capacity, sizeof *larger.hash));
-    if (larger.hash == NULL) return fb_fail(FB_NO_MEMORY, "no memory for keys");
-    for (size_t i = 0; i < keys->capacity; i++)
-        if (keys->hash[i] != 0) *slot_of(&larger, keys->hash[i]) = keys->hash[i];
-    fb_free(keys->hash);
-    *keys = larger;
-    return FB_OK;
-}
-
-static fb_status use_key(struct keys *keys, const char *what, const char *key)
-{
-    const uint64_t hash = hash_of(key);
-    uint64_t *slot;
-
-    if (2 * (keys->n + 1) > keys->capacity) FB_TRY(grow(keys));
-    slot = slot_of(keys, hash);
-    if (*slot != 0)
+    if (fb_table_has(keys, hash_of(key)))
         return fb_fail(FB_FORMAT,
                        "the key '%.80s' of a %s was used before; keys are "
                        "unique",
                        key, what);
-    *slot = hash;
-    keys->n++;
-    return FB_OK;
-}
-
-static bool is_used(const struct keys *keys, const char *key)
-{
-    return keys->n > 0 && *slot_of(keys, hash_of(key)) != 0;
+    return fb_table_add(keys, hash_of(key), 0);
 }
 
 /* --- checks --- */
@@ -212,7 +171,7 @@ static fb_status check(struct making *making, const fb_document *document)
     if (document->n_probes < 1) return fb_fail(FB_FORMAT, "there is no question");
     for (int i = 0; i < document->n_probes; i++) {
         FB_TRY(check_probe(&document->probes[i], metric, strlen(context)));
-        if (is_used(&making->probe_keys, document->probes[i].key))
+        if (fb_table_has(&making->probe_keys, hash_of(document->probes[i].key)))
             return use_key(&making->probe_keys, "probe", document->probes[i].key);
     }
     FB_TRY(use_key(&making->document_keys, "document", document->key));
@@ -344,7 +303,7 @@ fb_status fb_task_make(const fb_bound_task *task, const fb_task_env *env)
         definition->make(&inner, fb_bound_task_values(task), fb_bound_task_data(task));
     status = judge(&making, status);
     fb_free(making.data);
-    fb_free(making.document_keys.hash);
-    fb_free(making.probe_keys.hash);
+    fb_table_clear(&making.document_keys);
+    fb_table_clear(&making.probe_keys);
     return status;
 }

@@ -52,6 +52,24 @@ static void assert_holds(const char *path, const char *wanted)
     fb_free(text);
 }
 
+static void addresses_of_mappings_are_known(void **state)
+{
+    fb_map one, two;
+
+    (void)state;
+    assert_ok(fb_file_write(test_path(folder, "1"), "12345678", 8));
+    assert_ok(fb_file_write(test_path(folder, "2"), "1234", 4));
+    assert_ok(fb_map_open(&one, test_path(folder, "1")));
+    assert_ok(fb_map_open(&two, test_path(folder, "2")));
+    assert_true(fb_map_holds(one.bytes) && fb_map_holds(one.bytes + 7));
+    assert_true(fb_map_holds(two.bytes + 3));
+    assert_false(fb_map_holds(one.bytes + 8));
+    assert_false(fb_map_holds(NULL) || fb_map_holds(&one));
+    fb_map_close(&two);
+    assert_true(fb_map_holds(one.bytes));
+    fb_map_close(&one);
+}
+
 static void a_file_is_mapped_and_read_whole(void **state)
 {
     const char *path = test_path(folder, "x");
@@ -244,6 +262,7 @@ static void a_lack_of_memory_is_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(addresses_of_mappings_are_known),
         cmocka_unit_test(a_file_is_mapped_and_read_whole),
         cmocka_unit_test(what_is_not_a_file_is_refused),
         cmocka_unit_test(what_has_no_end_is_refused_before_it_is_opened),

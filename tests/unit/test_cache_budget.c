@@ -89,7 +89,6 @@ static void nonsense_is_refused(void **state)
                                       "1.2.3%",
                                       "0t",
                                       "-5%",
-                                      "9999999999999GiB",
                                       "nan%",
                                       "inf",
                                       "0x10t"};
@@ -101,6 +100,20 @@ static void nonsense_is_refused(void **state)
                      "is not understood; write");
 }
 
+static void bytes_beyond_what_is_printed_are_refused(void **state)
+{
+    static const char *const bad[] = {"9999999999999GiB", "1000000000000001B",
+                                      "1000000.1GB", "9223372036GB"};
+    fb_budget budget;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_fails(fb_budget_parse(&budget, bad[i]), FB_USAGE,
+                     "is too large; write 1000000GB or less");
+    prints("1000000GB", "1000000000000000B");
+    prints("1000000000000000B", "1000000000000000B");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +122,7 @@ int main(void)
         cmocka_unit_test(tokens_and_bytes_never_exceed_what_was_asked),
         cmocka_unit_test(a_budget_prints_as_one_canonical_text),
         cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(bytes_beyond_what_is_printed_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -171,6 +171,39 @@ static void another_host_continues_and_each_cell_keeps_its_own(void **state)
     assert_int_equal(count_hosts("a.db"), 2);
 }
 
+static void changed_cells_are_refused_and_lost_scores_made_again(void **state)
+{
+    static const char *const changes[] = {
+        "UPDATE score SET value = 0 WHERE cell_id = 2 AND metric = 'nll'",
+        "UPDATE cell SET answer_tokens = '[1]' WHERE id = 2",
+        "UPDATE cell SET fallback = 1 - fallback WHERE id = 2",
+        "INSERT INTO score VALUES (2, 'mine', 1)",
+    };
+    char digest[FB_HASH_HEX];
+
+    (void)state;
+    small_open(&s, SMALL_TEXT);
+    assert_ok(run("a.db", NULL));
+    memcpy(digest, result.digest, sizeof digest);
+    change_results("a.db", "DELETE FROM score WHERE cell_id = 2 AND metric = 'nll'; "
+                           "DELETE FROM score WHERE cell_id = 3");
+    assert_ok(run("a.db", NULL));
+    assert_int_equal(result.before, 8);
+    assert_int_equal(result.done, 2);
+    assert_string_equal(result.digest, digest);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        char name[16];
+
+        (void)snprintf(name, sizeof name, "b%zu.db", i);
+        assert_ok(run(name, NULL));
+        change_results(name, changes[i]);
+        assert_fails(run(name, NULL), FB_IO, "1 of 10 cells is not what was stored");
+    }
+    assert_ok(run("c.db", NULL));
+    change_results("c.db", "UPDATE experiment SET spec = spec || '#'");
+    assert_fails(run("c.db", NULL), FB_IO, "the specification of ");
+}
+
 /* Runs records of the user's, who has changed the file since or not. */
 static fb_status run_records(const char *text, const fb_run_options *how)
 {
@@ -654,6 +687,7 @@ int main(void)
         test(another_experiment_needs_another_file_or_add),
         test(another_version_of_the_program_does_not_continue),
         test(another_host_continues_and_each_cell_keeps_its_own),
+        test(changed_cells_are_refused_and_lost_scores_made_again),
         test(changed_data_is_another_experiment),
         test(experiments_of_one_file_keep_their_margins_and_references),
         test(a_rule_that_breaks_a_promise_loses_its_own_cells),

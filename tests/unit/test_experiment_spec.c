@@ -302,13 +302,27 @@ static void ranges_of_budgets_are_exact(void **state)
     assert_ok(fb_budgets_expand("64t..256t*2", &budgets, &n));
     assert_int_equal(n, 3);
     fb_free(budgets);
+    assert_ok(fb_budgets_expand("900000GB..1000000GB*1000000", &budgets, &n));
+    assert_int_equal(n, 1);
+    fb_free(budgets);
+    assert_ok(fb_budgets_expand("900000GB..1000000GB+1000000GB", &budgets, &n));
+    assert_int_equal(n, 1);
+    fb_free(budgets);
 }
 
 static void ranges_that_make_no_sense_are_refused(void **state)
 {
-    const char *const bad[] = {
-        "10%..50%",    "50%..10%+10%", "10%..50t+10%", "10%..50%+0%",  "10%..50%*1",
-        "10%..50%*-2", "..",           "10%..+10%",    "1t..9999t+1t", "10%..50%+5t"};
+    const char *const bad[] = {"10%..50%",
+                               "50%..10%+10%",
+                               "10%..50t+10%",
+                               "10%..50%+0%",
+                               "10%..50%*1",
+                               "10%..50%*-2",
+                               "..",
+                               "10%..+10%",
+                               "1t..9999t+1t",
+                               "10%..50%+5t",
+                               "9000000000GB..9223372036GB+9223372036GB"};
     fb_budget *budgets = NULL;
     int n = 0;
 
