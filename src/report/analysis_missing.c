@@ -4,7 +4,6 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/memory.h"
-#include "base/number.h"
 #include "report/analysis_parts.h"
 
 #include <string.h>
