@@ -39,7 +39,8 @@ static const fb_option options[] = {
                         .initial = "off",
                         .group = MUCH,
                         .help =
-                            "plan, memory, time and every refusal; computes nothing"},
+                            "plan, memory, time, and what a run would refuse before it "
+                            "computes"},
     [FB_JOB_print_config] = {.name = "print-config",
                              .type = FB_TYPE_FLAG,
                              .initial = "off",

@@ -29,8 +29,8 @@ static fb_status print(const fb_line *line, fb_text *out)
                        "\"compiler\": \"%s\", "
                        "\"backends\": [\"native\"], \"schema\": %d, "
                        "\"rule_abi\": %d, \"task_abi\": %d, \"libraries\": ",
-                       FB_VERSION, fb_build, host.compiler, FB_STORE_SCHEMA, FB_RULE_ABI,
-                       FB_TASK_ABI);
+                       FB_VERSION, fb_build, host.compiler, FB_STORE_SCHEMA,
+                       FB_RULE_ABI, FB_TASK_ABI);
         fb_host_libraries(out);
         fb_text_puts(out, "}\n");
     } else {
@@ -43,8 +43,9 @@ const fb_command fb_command_version = {
     .name = "version",
     .arguments = "",
     .summary = "version of the program and its libraries",
-    .about = "Prints version and build; with --json also compiler, backends, schema and "
-             "libraries.",
+    .about =
+        "Prints version and build; with --json also compiler, backends, schema and "
+        "libraries.",
     .examples = "flexbudget version --json",
     .options = options,
     .print = print,

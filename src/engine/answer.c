@@ -317,6 +317,6 @@ size_t fb_answer_bytes(const fb_model_facts *facts, const fb_question *question,
     const fb_cache_shape shape = {facts->layers, facts->kv_heads, facts->head_dim};
     const size_t row = (size_t)(facts->vocabulary + 4 * facts->width + 3 * facts->ffn);
 
-    return fb_tail_bytes(&shape, tail_tokens(question, options)) +
-           row * sizeof(float) + sizeof(fb_answer);
+    return fb_tail_bytes(&shape, tail_tokens(question, options)) + row * sizeof(float) +
+           sizeof(fb_answer);
 }

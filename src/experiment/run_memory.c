@@ -69,8 +69,7 @@ static fb_status check_cell(const need *n, int document, const fb_cell *cell)
     const fb_plan_sample *sample = &n->plan->samples[cell->sample];
     const fb_question question = fb_run_question(sample);
     const fb_answer_options options = fb_run_answer_options(sample);
-    const double full =
-        cache_bytes(n->plan, n->plan->documents[document].context.n);
+    const double full = cache_bytes(n->plan, n->plan->documents[document].context.n);
     const double own = cell->budget < 0 ? 0 : cache_bytes(n->plan, cell->k);
     const double answer = (double)fb_answer_bytes(fb_model_get_facts(n->plan->model),
                                                   &question, &options);

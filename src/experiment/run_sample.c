@@ -116,9 +116,8 @@ static double bytes_of(const group *g, const fb_cell *cell)
 /* FB_BUDGET if not even one variant fits; `fits` is false if the group is full. */
 static fb_status check_fit(const group *g, const fb_cell *cell, bool *fits)
 {
-    const double each =
-        (double)fb_answer_bytes(fb_model_get_facts(g->run->plan->model), &g->question,
-                                &g->options);
+    const double each = (double)fb_answer_bytes(fb_model_get_facts(g->run->plan->model),
+                                                &g->question, &g->options);
     double need = bytes_of(g, cell) + (double)(g->n + 1) * each;
 
     for (int a = 0; a < FB_ACCOUNT_COUNT; a++)

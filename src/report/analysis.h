@@ -73,7 +73,8 @@ typedef struct fb_table {
 
 /* Cells of a rule of which some failed: where all did, the table has no row of it. */
 typedef struct fb_failure {
-    int task, budget, rule; /* budget -1: the full cache, in the tables of all budgets */
+    int task, budget,
+        rule; /* budget -1: the full cache, in the tables of all budgets */
     int n_cells, n_failed;
     const char *reason; /* of the first; lent by the results */
 } fb_failure;

@@ -16,8 +16,8 @@ static void count_cells(fb_failure *all, int64_t *done, const fb_results *result
         const fb_result_cell *cell = &results->cells[c];
         const int task = results->samples[cell->sample].task;
         const int place = task * (results->n_budgets + 1) + cell->budget + 1;
-        fb_failure *f = &all[(size_t)place * (size_t)results->n_rules +
-                             (size_t)cell->rule];
+        fb_failure *f =
+            &all[(size_t)place * (size_t)results->n_rules + (size_t)cell->rule];
 
         *f = (fb_failure){task,           cell->budget, cell->rule,
                           f->n_cells + 1, f->n_failed,  f->reason};

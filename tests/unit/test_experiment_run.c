@@ -632,6 +632,7 @@ static void too_little_memory_is_refused_with_what_is_needed(void **state)
     small_open(&s, SMALL_TEXT);
     assert_fails(run("a.db", &little), FB_BUDGET, "memory limit of 1000 B");
     assert_non_null(strstr(fb_error_message(), "--memory"));
+    assert_int_not_equal(access(test_path(folder, "a.db"), F_OK), 0);
 }
 
 static void a_file_of_another_kind_is_refused(void **state)
