@@ -104,7 +104,7 @@ $(BUILD)/flags: FORCE
 # two builds do not mix. Written only when it changes.
 RESULT_SOURCES := $(sort $(wildcard $(foreach part,include include/flexbudget rules tasks $(addprefix src/,base ops model \
                   cache rule select engine task experiment spec),$(part)/*.[ch])) $(wildcard data/texts/* data/*.txt))
-BUILD_ID := $(BUILD)/gen/build_id.h
+BUILD_ID := $(BUILD)/gen/experiment/build_id.h
 $(BUILD_ID): FORCE
 	mkdir -p $(@D)
 	id=$$(sha256sum $(RESULT_SOURCES) | sha256sum | cut -c 1-12); line="#define FB_BUILD \"$$id\""; \

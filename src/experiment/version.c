@@ -3,8 +3,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "experiment/version.h"
-
-#include "build_id.h"
+#include "experiment/build_id.h"
 
 const char fb_build[] = FB_BUILD;
 const char fb_program[] = "flexbudget " FB_VERSION ", build " FB_BUILD;
