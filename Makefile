@@ -100,6 +100,17 @@ $(BUILD)/flags: FORCE
 	mkdir -p $(BUILD)
 	echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' | cmp -s - $@ || echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' > $@
 
+# What the sources that make results are, in twelve digits: stored with results, so that those of
+# two builds do not mix. Written only when it changes.
+RESULT_SOURCES := $(sort $(wildcard $(foreach part,include include/flexbudget rules tasks $(addprefix src/,base ops model \
+                  cache rule select engine task experiment spec),$(part)/*.[ch])) $(wildcard data/texts/* data/*.txt))
+BUILD_ID := $(BUILD)/gen/experiment/build_id.h
+$(BUILD_ID): FORCE
+	mkdir -p $(@D)
+	id=$$(sha256sum $(RESULT_SOURCES) | sha256sum | cut -c 1-12); line="#define FB_BUILD \"$$id\""; \
+	echo "$$line" | cmp -s - $@ || echo "$$line" > $@
+$(BUILD)/obj/src/experiment/version.o: $(BUILD_ID)
+
 # Embedded files: whoever has FB_EMBED in it is compiled again when one of them changes.
 EMBEDDED  := $(wildcard web/vega.min.js src/store/schema.sql data/texts/* data/*.txt) \
              $(filter-out %.c %.h,$(wildcard src/report/* src/report/charts/*))
@@ -178,6 +189,7 @@ digest-probe: $(if $(PROBE),$(BUILD)/digest_probe build/aarch64/digest_probe) ##
 CHECKS := format layers headers errors docs scripts warnings symbols tidy
 check: $(CHECKS:%=check-%) ## format, layers, headers, errors, documents, warnings, symbols, tidy
 check-symbols: $(LIB)
+check-warnings check-tidy: $(BUILD_ID)
 $(CHECKS:%=check-%): check-%:
 	CHECK_FLAGS='$(CPPFLAGS) $(BASE_CFLAGS) $(WARNINGS)' BUILD=$(BUILD) tools/check_$*.[sp]* && echo "check-$*: passed"
 list-checks:

@@ -104,6 +104,22 @@ const char *fb_plural(int64_t n, const char *one, const char *many)
     return n == 1 ? one : many;
 }
 
+void fb_print_count(int64_t count, char *out, size_t n)
+{
+    char digits[32];
+    size_t length, used = 0;
+
+    (void)snprintf(digits, sizeof digits, "%lld", (long long)count);
+    length = strlen(digits);
+    for (size_t i = 0; i < length && used + 2 < n; i++) {
+        const size_t left = length - i;
+
+        if (i > 0 && left % 3 == 0 && digits[i - 1] != '-') out[used++] = ',';
+        out[used++] = digits[i];
+    }
+    out[used] = '\0';
+}
+
 enum { LONGEST_WORD = 63 };
 
 static int min3(int a, int b, int c)

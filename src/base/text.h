@@ -39,6 +39,8 @@ FB_MUST_USE fb_status fb_text_status(const fb_text *text);
 
 /* The word of a count: `one` for 1, else `many`; "1 record", "0 records". */
 const char *fb_plural(int64_t n, const char *one, const char *many);
+/* A long count with commas: "12,345". */
+void fb_print_count(int64_t count, char *out, size_t n);
 
 /* Distance of two words (insert, delete, replace, swap of neighbours): for "did you
  * mean". Words longer than 63 bytes are infinitely far from everything (INT_MAX). */

@@ -101,7 +101,7 @@ static void print_text(const fb_host *host, const fb_ops *ops, const models *m,
     fb_text_init(&disturbed, 0);
     fb_print_size((double)host->memory_bytes, memory, sizeof memory);
     fb_print_size((double)host->available_bytes, available, sizeof available);
-    fb_text_printf(out, "program    flexbudget " FB_VERSION ", %s\n", host->compiler);
+    fb_text_printf(out, "program    %s, %s\n", fb_program, host->compiler);
     fb_text_printf(out, "libraries  ");
     fb_host_libraries(out);
     fb_text_printf(out, "\ncpu        %s, %d %s, isa %s\n", host->cpu, host->cpus,

@@ -39,7 +39,8 @@ static const fb_option options[] = {
                         .initial = "off",
                         .group = MUCH,
                         .help =
-                            "plan, memory, time and every refusal; computes nothing"},
+                            "plan, memory, time, and what a run would refuse before it "
+                            "computes"},
     [FB_JOB_print_config] = {.name = "print-config",
                              .type = FB_TYPE_FLAG,
                              .initial = "off",
@@ -180,7 +181,7 @@ static fb_status open_ops(fb_job *job)
     return fb_ops_open(&job->ops, &ops_options);
 }
 
-/* With weights if it is going to run. */
+/* With weights for a dry run too: it refuses what a run refuses, also of them. */
 static fb_status open_model(fb_job *job, bool with_weights)
 {
     const char *name = fb_values_text(&job->spec->values, FB_SET_model);
@@ -206,13 +207,12 @@ static void close_job(fb_job *job)
 
 /* --- the command --- */
 
-static int run_plan(fb_job *job)
+static fb_run_options run_options_of(const fb_job *job)
 {
     const int64_t memory = fb_values_int(&job->spec->values, FB_SET_memory);
     const int64_t seconds = fb_values_int(&job->line->own, FB_JOB_max_time);
-    fb_progress progress;
-    fb_run_result result;
-    const fb_run_options run_options = {
+
+    return (fb_run_options){
         .path = job->out,
         .only = job->only,
         .add = flag(job, FB_JOB_add),
@@ -220,12 +220,19 @@ static int run_plan(fb_job *job)
         .max_seconds = seconds > 0 ? seconds : 0,
         .memory = memory > 0 ? memory : 0,
         .stop = &stop_asked,
-        .watch = fb_progress_watch,
-        .self = &progress,
     };
+}
+
+static int run_plan(fb_job *job)
+{
+    fb_run_options run_options = run_options_of(job);
+    fb_progress progress;
+    fb_run_result result;
     fb_status status = fb_job_say_begin(job);
 
     if (status != FB_OK) return fb_say_end(status);
+    run_options.watch = fb_progress_watch;
+    run_options.self = &progress;
     fb_progress_open(&progress, fb_values_text(&job->line->own, FB_JOB_progress));
     catch_signals();
     status = fb_run(job->plan, job->ops, &run_options, &result);
@@ -245,8 +252,11 @@ static fb_status prepare(fb_job *job)
 /* What stdout is to show without a run. */
 static fb_status print(fb_job *job, fb_text *out)
 {
+    const fb_run_options run_options = run_options_of(job);
+
     if (flag(job, FB_JOB_print_config)) return fb_job_print_config(job, out);
-    FB_TRY(open_ops(job)); /* to measure its speed */
+    FB_TRY(fb_run_check(job->plan, &run_options));
+    fb_plan_warn(job->plan, job->only, warn, NULL);
     return fb_job_print_plan(job, out);
 }
 
@@ -257,7 +267,7 @@ static int run_job(fb_job *job)
     fb_text text = {0};
     fb_status status = prepare(job);
 
-    if (status == FB_OK) status = open_model(job, computes);
+    if (status == FB_OK) status = open_model(job, !prints);
     if (status == FB_NOT_FOUND && prints && job->n_problems == 0)
         status = FB_OK; /* printed without the hash of the model */
     if (status == FB_OK && !prints)

@@ -79,6 +79,25 @@ static fb_status spare_results(const char *path)
                    path);
 }
 
+/* Nothing can be said of an experiment without a finished cell. */
+static fb_status check_finished(const fb_analysis *analysis, const char *path)
+{
+    const fb_results *results = analysis->results;
+    const fb_failure *first = analysis->failures;
+
+    if (analysis->n_done > 0) return FB_OK;
+    if (analysis->n_failures > 0)
+        return fb_fail(FB_NOT_FOUND,
+                       "results '%s': no cell of '%s' is finished; %d failed, the "
+                       "first under '%s': %s",
+                       path, results->name, results->n_cells,
+                       results->rules[first->rule].label, first->reason);
+    return fb_fail(FB_NOT_FOUND,
+                   "results '%s': no cell of '%s' is finished\nhelp: the 'flexbudget "
+                   "run' that made the file continues it",
+                   path, results->name);
+}
+
 static fb_status open_one(fb_open_results *out, const char *path,
                           const char *experiment, const fb_analysis_options *asked)
 {
@@ -87,7 +106,8 @@ static fb_status open_one(fb_open_results *out, const char *path,
     FB_TRY(fb_store_open_read(&out->store, path));
     FB_TRY(read_experiment(out, path, experiment));
     FB_TRY(choose_options(out->results, asked, &chosen));
-    return fb_analyse(&out->analysis, out->store, out->results, &chosen);
+    FB_TRY(fb_analyse(&out->analysis, out->store, out->results, &chosen));
+    return check_finished(out->analysis, path);
 }
 
 fb_status fb_results_open(fb_open_results **out, const fb_line *line,

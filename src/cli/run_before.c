@@ -76,7 +76,7 @@ static void add_memory(const fb_outline *outline, fb_text *out)
     fb_print_size(outline->weight_bytes, weights, sizeof weights);
     fb_print_size(outline->full_bytes, full, sizeof full);
     fb_print_size(outline->tail_bytes, tail, sizeof tail);
-    fb_text_printf(out, "  memory: weights about %s, full cache %s (", weights, full);
+    fb_text_printf(out, "  memory: weights %s, full cache %s (", weights, full);
     add_count(out, outline->longest, "token", "tokens");
     fb_text_printf(out, "), question and answer up to %s per variant\n", tail);
 }

@@ -311,12 +311,12 @@ void fb_answer_clear(fb_answer *answer)
     memset(answer, 0, sizeof *answer);
 }
 
-size_t fb_answer_bytes(const fb_reading *reading, const fb_question *question,
+size_t fb_answer_bytes(const fb_model_facts *facts, const fb_question *question,
                        const fb_answer_options *options)
 {
-    const fb_model_facts *facts = reading->engine->facts;
+    const fb_cache_shape shape = {facts->layers, facts->kv_heads, facts->head_dim};
     const size_t row = (size_t)(facts->vocabulary + 4 * facts->width + 3 * facts->ffn);
 
-    return fb_tail_bytes(&reading->engine->shape, tail_tokens(question, options)) +
-           row * sizeof(float) + sizeof(fb_answer);
+    return fb_tail_bytes(&shape, tail_tokens(question, options)) + row * sizeof(float) +
+           sizeof(fb_answer);
 }

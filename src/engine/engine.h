@@ -158,7 +158,7 @@ FB_MUST_USE fb_status fb_answer_group(fb_reading *reading, fb_variant *const *va
 void fb_answer_clear(fb_answer *answer);
 /* Bytes that one more variant adds to a group besides its arena: for groups that
  * fit. */
-size_t fb_answer_bytes(const fb_reading *reading, const fb_question *question,
+size_t fb_answer_bytes(const fb_model_facts *facts, const fb_question *question,
                        const fb_answer_options *options);
 
 /* --- whole sequences: for tests, `ask` and perplexity --- */

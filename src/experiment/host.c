@@ -115,7 +115,7 @@ void fb_host_libraries(fb_text *out)
 
 void fb_host_describe(const fb_host *host, const fb_ops *ops, fb_text *out)
 {
-    fb_text_puts(out, "{\"program\": \"" FB_PROGRAM "\", \"cpu\": ");
+    fb_text_printf(out, "{\"program\": \"%s\", \"cpu\": ", fb_program);
     fb_json_add_string(out, host->cpu);
     fb_text_printf(out,
                    ", \"cpus\": %d, \"memory_bytes\": %lld, \"kernel\": ", host->cpus,

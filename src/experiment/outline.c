@@ -78,8 +78,7 @@ fb_status fb_outline_make(fb_outline *out, const fb_plan *plan, const fb_filter 
         if (tail > out->tail_bytes) out->tail_bytes = tail;
     }
     out->full_bytes = entry * (double)out->longest;
-    out->weight_bytes = 4 * (weights_of(facts, true) +
-                             (double)facts->width * (double)facts->layers * 2);
+    out->weight_bytes = (double)facts->weight_bytes;
     return FB_OK;
 }
 

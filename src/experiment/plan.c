@@ -63,6 +63,34 @@ static fb_status check_bytes(const fb_plan *plan, int budget)
     return fb_spec_check_arithmetic(plan->spec, k, text);
 }
 
+void fb_plan_warn(const fb_plan *plan, const fb_filter *only, fb_report *report,
+                  void *self)
+{
+    for (int b = 0; b < plan->spec->n_budgets; b++) {
+        char budget[32], prefix[48];
+        int64_t least = INT64_MAX;
+        int n = 0;
+
+        fb_plan_budget_text(plan, b, budget, sizeof budget);
+        if (!fb_filter_passes(only, "budget", budget)) continue;
+        for (int d = 0; d < plan->n_documents; d++) {
+            const int64_t tokens = plan->documents[d].context.n;
+            const int64_t k = entries_of(plan, b, tokens);
+
+            if (k == tokens || fb_spec_check_arithmetic(plan->spec, k, "") == FB_OK)
+                continue;
+            n++;
+            if (k < least) least = k;
+        }
+        if (n == 0) continue;
+        (void)snprintf(prefix, sizeof prefix, "%s or ", budget);
+        (void)fb_context(fb_spec_check_arithmetic(plan->spec, least, prefix),
+                         "in %d of %d %s", n, plan->n_documents,
+                         fb_plural(plan->n_documents, "context", "contexts"));
+        report(self, fb_error_message());
+    }
+}
+
 /* --- making --- */
 
 /* Samples of a document behind each other, otherwise in the order they were made: each

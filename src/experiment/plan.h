@@ -85,10 +85,17 @@ FB_MUST_USE fb_status fb_plan_new(fb_plan **out, const fb_spec *spec,
                                   const fb_model *model, fb_report *report, void *self);
 void fb_plan_free(fb_plan *plan); /* takes NULL */
 
+typedef struct fb_filter fb_filter; /* below */
+
+/* Warns of budgets that leave a rule nothing to choose on some contexts, with what to do:
+ * a ratio is known in entries only with the contexts. One call of `report` each. */
+void fb_plan_warn(const fb_plan *plan, const fb_filter *only, fb_report *report,
+                  void *self);
+
 /* Which cells: "rule=snapkv*,task=needle,sample=needle/3,budget=20%,seed=1". Values are
  * patterns with * and ?; the same key twice means either. A comma begins a new item only
  * outside brackets and before one of these keys: others belong to the value. */
-typedef struct fb_filter fb_filter;
+
 FB_MUST_USE fb_status fb_filter_parse(fb_filter **out, const char *text);
 void fb_filter_free(fb_filter *filter); /* takes NULL */
 /* NULL lets everything through. A value of NULL passes: it is not asked about. */

@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/time.h"
-#include "experiment/host.h"
 #include "experiment/run_inside.h"
 
 #include <string.h>
@@ -29,6 +28,11 @@ void fb_run_tell(fb_runner *run, const char *event, const char *text)
     now->ns = fb_time_ns() - run->begin_ns;
     now->left_ns = estimate_left(run);
     run->options->watch(run->options->self, now);
+}
+
+static void tell_warning(void *self, const char *sentence)
+{
+    fb_run_tell(self, "warning", sentence);
 }
 
 fb_status fb_run_check_stop(const fb_runner *run)
@@ -108,20 +112,6 @@ static fb_status run_documents(fb_runner *run)
     return FB_OK;
 }
 
-static void set_limit(fb_runner *run)
-{
-    fb_host host;
-
-    run->limit = run->options->memory;
-    if (run->limit > 0) return;
-    fb_host_read(&host);
-    run->limit = INT64_MAX;
-    if (host.available_bytes <= 0) return;
-    run->limit = host.available_bytes / 10 * 8;
-    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
-        run->limit += (int64_t)fb_memory_now((fb_account)a);
-}
-
 void fb_run_reset_peaks(fb_runner *run)
 {
     size_t bytes = 0;
@@ -136,10 +126,13 @@ static fb_status run_all(fb_runner *run)
 {
     const fb_engine_options options = {0};
 
+    FB_TRY(fb_run_check_memory(run->plan, run->options)); /* before a file is made */
+    run->limit = fb_run_limit(run->plan, run->options);
     FB_TRY(fb_run_open_rows(run));
     FB_TRY(find_all_todo(run));
     FB_TRY(fb_engine_open(&run->engine, run->ops, run->plan->model, &options));
     fb_run_tell(run, "begin", NULL);
+    fb_plan_warn(run->plan, run->options->only, tell_warning, run);
     FB_TRY(run_documents(run));
     return fb_run_finish(run);
 }
@@ -164,7 +157,6 @@ fb_status fb_run(const fb_plan *plan, fb_ops *ops, const fb_run_options *options
     fb_status status;
 
     *result = (fb_run_result){0};
-    set_limit(&run);
     status = run_all(&run);
     result->ns = fb_time_ns() - run.begin_ns;
     fb_run_reset_peaks(&run);

@@ -51,6 +51,11 @@ typedef struct fb_run_result {
     char failed_rule[64], failed_sample[128];
 } fb_run_result;
 
+/* What fb_run would refuse before it computes: a file with another experiment or of
+ * another program, memory that no cell fits into. Nothing is written, and the model
+ * needs no weights. */
+FB_MUST_USE fb_status fb_run_check(const fb_plan *plan, const fb_run_options *options);
+
 /* FB_STOPPED after a request to stop; everything done is stored. FB_DEFECT if cells
  * failed. `result` is filled in any case. */
 FB_MUST_USE fb_status fb_run(const fb_plan *plan, fb_ops *ops,

@@ -41,6 +41,20 @@ bool fb_run_needs_text(const fb_plan_sample *sample)
     return !sample->continues && metric != NULL && metric->kind == FB_METRIC_TEXT;
 }
 
+fb_question fb_run_question(const fb_plan_sample *sample)
+{
+    return (fb_question){.prompt = sample->prompt.ids,
+                         .answer = sample->answer.ids,
+                         .n_prompt = sample->prompt.n,
+                         .n_answer = sample->answer.n};
+}
+
+fb_answer_options fb_run_answer_options(const fb_plan_sample *sample)
+{
+    return (fb_answer_options){.generate = fb_run_needs_text(sample),
+                               .max_tokens = sample->max_tokens};
+}
+
 /* --- scores --- */
 
 static void add_score(draft *d, const char *metric, double value)

@@ -90,32 +90,11 @@ static fb_status find_culprits(fb_runner *run)
     return FB_OK;
 }
 
-static fb_status check_memory(const fb_runner *run)
-{
-    const fb_plan_document *document = &run->plan->documents[run->document];
-    const fb_cache_shape *shape = &run->plan->shape;
-    const double cache = (double)document->context.n * (double)shape->layers *
-                         (double)shape->kv_heads * (double)fb_entry_bytes(shape);
-    double now = 0;
-    char have[32], need[32];
-
-    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
-        now += (double)fb_memory_now((fb_account)a);
-    if (now + cache <= (double)run->limit) return FB_OK;
-    fb_print_size((double)run->limit, have, sizeof have);
-    fb_print_size(now + cache, need, sizeof need);
-    return fb_fail(FB_BUDGET,
-                   "memory limit of %s: a context of %lld tokens needs %s\nhelp: "
-                   "--memory with more, or shorter contexts",
-                   have, (long long)document->context.n, need);
-}
-
 static fb_status read_document(fb_runner *run)
 {
     const int64_t begin = fb_time_ns();
     fb_status status;
 
-    FB_TRY(check_memory(run));
     fb_run_reset_peaks(run);
     status = read_for(run, 0, run->n_entrants, &run->reading);
     if (fb_run_is_own_fault(status)) {

@@ -62,8 +62,23 @@ typedef struct fb_runner {
 /* Opens the file, refuses another experiment in it, puts all rows but cells. */
 FB_MUST_USE fb_status fb_run_open_rows(fb_runner *run);
 void fb_run_close_rows(fb_runner *run);
+/* What opening it would refuse of a file that is there; nothing is written. */
+FB_MUST_USE fb_status fb_run_check_file(const fb_plan *plan,
+                                        const fb_run_options *options);
 /* The ids of a cell; the rest is zero. */
 fb_store_cell fb_run_identity(const fb_runner *run, const fb_cell *cell);
+
+/* --- memory (run_memory.c) --- */
+
+/* Bytes that the process may use. */
+int64_t fb_run_limit(const fb_plan *plan, const fb_run_options *options);
+/* FB_BUDGET, before anything is computed, if a cell of the plan cannot fit into them:
+ * weights, the full cache of its context, its own cache, its answer. Weights that are
+ * not loaded count as if they were. */
+FB_MUST_USE fb_status fb_run_check_memory(const fb_plan *plan,
+                                          const fb_run_options *options);
+/* FB_BUDGET for a cell that needs more than the limit; both in bytes. */
+FB_MUST_USE fb_status fb_run_refuse_memory(double limit, double needed);
 
 /* --- one document (run_document.c) --- */
 
@@ -99,6 +114,9 @@ FB_MUST_USE fb_status fb_run_store_failure(fb_runner *run, const fb_cell *cell,
 /* True unless memory, the disk or a request to stop is to blame: then a rule or a cell
  * has failed, and the others go on. */
 bool fb_run_is_own_fault(fb_status status);
+/* What a sample asks; without an end of its own for the answer. */
+fb_question fb_run_question(const fb_plan_sample *sample);
+fb_answer_options fb_run_answer_options(const fb_plan_sample *sample);
 /* True if this cell's metric is computed from a free answer. */
 bool fb_run_needs_text(const fb_plan_sample *sample);
 

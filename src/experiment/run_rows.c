@@ -11,11 +11,12 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* --- the experiment --- */
 
 /* The same file holds another experiment: says what differs. */
-static fb_status refuse_other(const fb_runner *run, const fb_results *other,
+static fb_status refuse_other(const fb_run_options *options, const fb_results *other,
                               const char *text)
 {
     fb_text changes = {0};
@@ -27,48 +28,40 @@ static fb_status refuse_other(const fb_runner *run, const fb_results *other,
         status = fb_fail(FB_USAGE,
                          "%s holds another experiment: %s\nhelp: another file with "
                          "-o, or --add to store both",
-                         run->options->path, fb_text_string(&changes));
+                         options->path, fb_text_string(&changes));
     fb_text_clear(&changes);
     return status;
 }
 
-/* Hosts give the same bits, versions need not: cells of two of them do not mix. */
-static fb_status check_program(const fb_runner *run, const fb_results *own)
+/* Hosts give the same bits, programs need not: cells of two of them do not mix, nor do
+ * their experiments in one file. */
+static fb_status check_program(const fb_run_options *options, const fb_results *other)
 {
-    if (strcmp(own->program, FB_PROGRAM) == 0) return FB_OK;
+    if (strcmp(other->program, fb_program) == 0) return FB_OK;
     return fb_fail(
         FB_USAGE,
         "%s: this experiment was begun by %s, and this is %s, whose bits may "
-        "be others\nhelp: go on with that version, or begin anew in another "
+        "be others\nhelp: go on with that program, or begin anew in another "
         "file with -o",
-        run->options->path, own->program, FB_PROGRAM);
+        options->path, other->program, fb_program);
 }
 
-/* What was changed is refused; what has lost rows is open again. */
-static fb_status check_cells(const fb_runner *run, const fb_results *own)
-{
-    FB_TRY(fb_cells_check(own, run->options->path, false));
-    for (int i = 0; i < own->n_cells; i++)
-        if (strcmp(own->cells[i].status, "done") == 0 &&
-            fb_cell_is_incomplete(own, &own->cells[i]))
-            FB_TRY(fb_store_drop_cell(run->store, own->cells[i].id));
-    return FB_OK;
-}
-
-static fb_status check_other(fb_runner *run, const char *text)
+/* `text` and `sha256`: the specification and its hash. */
+static fb_status check_other(fb_store *store, const fb_run_options *options,
+                             const char *text, const char *sha256)
 {
     const fb_results *results = NULL;
-    fb_status status = fb_store_read(run->store, run->rows.spec_sha256, &results);
+    fb_status status = fb_store_read(store, sha256, &results);
 
     if (status == FB_OK) {
-        status = check_program(run, results);
-        if (status == FB_OK) status = check_cells(run, results);
+        status = fb_cells_check(results, options->path, false);
     } else if (status == FB_NOT_FOUND) {
-        status = fb_store_read(run->store, NULL, &results);
+        status = fb_store_read(store, NULL, &results);
         if (status == FB_NOT_FOUND) return FB_OK; /* a new file */
-        if (status == FB_OK && !run->options->add)
-            status = refuse_other(run, results, text);
+        if (status == FB_OK && !options->add)
+            status = refuse_other(options, results, text);
     }
+    if (status == FB_OK) status = check_program(options, results);
     fb_results_free(results);
     return status;
 }
@@ -77,14 +70,14 @@ static fb_status put_experiment(fb_runner *run, const char *text)
 {
     const fb_values *values = &run->plan->spec->values;
     char kernel[64], protocol[64], compute[32];
-    const fb_store_experiment row = {
+    fb_store_experiment row = {
         .name = fb_values_text(values, FB_SET_name),
         .question = fb_values_text(values, FB_SET_question),
         .spec = text,
         .spec_sha256 = run->rows.spec_sha256,
         .class_name = "open",
         .class_reasons = "class and quota are not checked yet",
-        .program = FB_PROGRAM,
+        .program = fb_program,
         .baseline = run->plan->spec->baseline,
         .kernel = kernel,
         .protocol = protocol,
@@ -99,6 +92,7 @@ static fb_status put_experiment(fb_runner *run, const char *text)
     (void)snprintf(compute, sizeof compute, "%s%.15g",
                    fb_values_text(values, FB_SET_compute),
                    fb_values_real(values, FB_SET_quota));
+    FB_TRY(fb_plan_count(run->plan, NULL, &row.planned));
     return fb_store_put_experiment(run->store, &row, &run->rows.experiment);
 }
 
@@ -346,18 +340,59 @@ static fb_status put_all(fb_runner *run)
     return FB_OK;
 }
 
-fb_status fb_run_open_rows(fb_runner *run)
+static fb_status print_spec(const fb_plan *plan, fb_text *text,
+                            char sha256[FB_HASH_HEX])
 {
+    fb_text_init(text, 0);
+    FB_TRY(fb_spec_print(plan->spec, false, text));
+    fb_hash_bytes(text->bytes, text->n, sha256);
+    return FB_OK;
+}
+
+fb_status fb_run_check_file(const fb_plan *plan, const fb_run_options *options)
+{
+    char sha256[FB_HASH_HEX];
+    struct stat info;
+    fb_store *store = NULL;
     fb_text text = {0};
     fb_status status;
 
-    fb_text_init(&text, 0);
-    status = fb_spec_print(run->plan->spec, false, &text);
-    if (status == FB_OK) {
-        fb_hash_bytes(text.bytes, text.n, run->rows.spec_sha256);
-        status = fb_store_open(&run->store, run->options->path);
-    }
-    if (status == FB_OK) status = check_other(run, fb_text_string(&text));
+    if (stat(options->path, &info) != 0 || (S_ISREG(info.st_mode) && info.st_size == 0))
+        return FB_OK; /* it will be made */
+    status = print_spec(plan, &text, sha256);
+    if (status == FB_OK) status = fb_store_open_read(&store, options->path);
+    if (status == FB_OK)
+        status = check_other(store, options, fb_text_string(&text), sha256);
+    fb_store_close(store);
+    fb_text_clear(&text);
+    return status;
+}
+
+/* What has lost rows is open again. */
+static fb_status drop_incomplete(fb_runner *run)
+{
+    const fb_results *own = NULL;
+    fb_status status = fb_store_read(run->store, run->rows.spec_sha256, &own);
+
+    if (status == FB_NOT_FOUND) return FB_OK;
+    for (int i = 0; status == FB_OK && i < own->n_cells; i++)
+        if (strcmp(own->cells[i].status, "done") == 0 &&
+            fb_cell_is_incomplete(own, &own->cells[i]))
+            status = fb_store_drop_cell(run->store, own->cells[i].id);
+    fb_results_free(own);
+    return status;
+}
+
+fb_status fb_run_open_rows(fb_runner *run)
+{
+    fb_text text = {0};
+    fb_status status = print_spec(run->plan, &text, run->rows.spec_sha256);
+
+    if (status == FB_OK) status = fb_store_open(&run->store, run->options->path);
+    if (status == FB_OK)
+        status = check_other(run->store, run->options, fb_text_string(&text),
+                             run->rows.spec_sha256);
+    if (status == FB_OK) status = drop_incomplete(run);
     if (status == FB_OK) status = put_experiment(run, fb_text_string(&text));
     if (status == FB_OK) status = put_all(run);
     fb_text_clear(&text);

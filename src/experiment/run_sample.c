@@ -116,21 +116,15 @@ static double bytes_of(const group *g, const fb_cell *cell)
 /* FB_BUDGET if not even one variant fits; `fits` is false if the group is full. */
 static fb_status check_fit(const group *g, const fb_cell *cell, bool *fits)
 {
-    const double each =
-        (double)fb_answer_bytes(g->run->reading, &g->question, &g->options);
+    const double each = (double)fb_answer_bytes(fb_model_get_facts(g->run->plan->model),
+                                                &g->question, &g->options);
     double need = bytes_of(g, cell) + (double)(g->n + 1) * each;
-    char have[32], wanted[32];
 
     for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
         need += (double)fb_memory_now((fb_account)a);
     *fits = g->n < MOST && need <= (double)g->run->limit;
     if (*fits || g->n > 0) return FB_OK;
-    fb_print_size((double)g->run->limit, have, sizeof have);
-    fb_print_size(need, wanted, sizeof wanted);
-    return fb_fail(FB_BUDGET,
-                   "memory limit of %s: a single cell needs %s\nhelp: --memory with "
-                   "more, or a smaller budget",
-                   have, wanted);
+    return fb_run_refuse_memory((double)g->run->limit, need);
 }
 
 static fb_status evict(const group *g, const fb_cell *cell, fb_variant **out)
@@ -224,14 +218,10 @@ fb_status fb_run_sample(fb_runner *run, const fb_cell *cells, int n)
     if (g == NULL) return fb_fail(FB_NO_MEMORY, "no memory for the run");
     g->run = run;
     g->sample = sample;
-    g->question = (fb_question){.prompt = sample->prompt.ids,
-                                .answer = sample->answer.ids,
-                                .n_prompt = sample->prompt.n,
-                                .n_answer = sample->answer.n};
-    g->options = (fb_answer_options){.generate = fb_run_needs_text(sample),
-                                     .max_tokens = sample->max_tokens,
-                                     .is_done = is_done,
-                                     .self = g};
+    g->question = fb_run_question(sample);
+    g->options = fb_run_answer_options(sample);
+    g->options.is_done = is_done;
+    g->options.self = g;
     status = foresee(g, cells, n);
     if (status == FB_OK) status = run_cells(g, cells, n);
     clear_group(g);

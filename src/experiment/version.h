@@ -1,5 +1,7 @@
-/* version.h - the number of this version of the program, and its name with it: what is
- * stored with results.
+/* version.h - which program this is: what is stored with results.
+ *
+ * The version is given by people, the build by the sources themselves: two programs of
+ * one version may be built of different rules, and their cells do not mix.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -7,6 +9,10 @@
 #define FB_EXPERIMENT_VERSION_H
 
 #define FB_VERSION "0.1.0"
-#define FB_PROGRAM "flexbudget " FB_VERSION
+
+/* The first 12 hex digits of the SHA-256 over the sources that make results. */
+extern const char fb_build[];
+/* "flexbudget 0.1.0, build 1a2b3c4d5e6f" */
+extern const char fb_program[];
 
 #endif

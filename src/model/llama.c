@@ -41,6 +41,7 @@ typedef struct loader {
     const fb_model_facts *f;
     fb_ops *ops;   /* NULL: only look whether all is there */
     bool *is_used; /* [tensors of the file] */
+    size_t bytes;  /* of weights so far, loaded or not */
 } loader;
 
 /* --- reading rows --------------------------------------------------------------- */
@@ -145,6 +146,7 @@ static fb_status add_part(loader *l, source *s, int64_t layer, const char *name,
 
 static fb_status make_weight(loader *l, source *s, fb_tensor *out)
 {
+    l->bytes += fb_weight_size(s->rows, s->columns);
     if (l->ops == NULL) return FB_OK;
     *out = fb_weight(l->ops, s->rows, s->columns, unpack, s);
     FB_TRY(fb_ops_status(l->ops));
@@ -169,6 +171,7 @@ static fb_status load_norm(loader *l, int64_t layer, const char *name, fb_tensor
     fb_status status;
 
     FB_TRY(add_part(l, &s, layer, name, 1, 0));
+    l->bytes += (size_t)s.columns * sizeof *host;
     if (l->ops == NULL) return FB_OK;
     host = fb_alloc(FB_ACCOUNT_scratch, (size_t)s.columns * sizeof *host);
     if (host == NULL) return fb_fail(FB_NO_MEMORY, "no memory to read '%s'", name);
@@ -260,6 +263,7 @@ fb_status fb_llama_load(fb_llama *out, fb_ops *ops, const fb_gguf *g,
         status = fb_fail(FB_NO_MEMORY, "no memory for the list of layers");
     else
         status = load_all(&l, out);
+    out->bytes = l.bytes;
     fb_free(l.is_used);
     return status;
 }

@@ -18,6 +18,7 @@ typedef struct fb_llama {
     fb_tensor embedding; /* weight [vocabulary, width] */
     fb_tensor norm;      /* [width] */
     fb_tensor head;      /* weight [vocabulary, width]; the embedding's own if tied */
+    size_t bytes;        /* of all of them, loaded or not */
 } fb_llama;
 
 /* Checks that the file has exactly the tensors of such a model, in formats that are

@@ -213,7 +213,9 @@ static fb_status read_all(fb_model *m, const fb_gguf *g, const char *path)
     FB_TRY(read_tokenizer(m, g));
     FB_TRY(read_template(m, g));
     FB_TRY(read_frequencies(m));
-    return fb_llama_load(&m->llama, m->ops, g, &m->facts);
+    FB_TRY(fb_llama_load(&m->llama, m->ops, g, &m->facts));
+    m->facts.weight_bytes = m->llama.bytes;
+    return FB_OK;
 }
 
 fb_status fb_model_open(fb_model **out, fb_ops *ops, const char *path)

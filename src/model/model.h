@@ -30,6 +30,7 @@ typedef struct fb_model_facts {
     /* of vocabulary, merges, types, pre-tokenizer */
     char tokenizer_sha256[FB_HASH_HEX];
     size_t file_bytes;
+    size_t weight_bytes; /* in memory, once loaded */
 } fb_model_facts;
 
 /* Weights of a layer. Rows of q and k are in half-split rotary order (pair i of a head

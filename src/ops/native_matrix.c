@@ -15,10 +15,15 @@ static int64_t n_panels(int64_t columns)
 
 /* --- making a weight */
 
+size_t fb_weight_size(int64_t rows, int64_t columns)
+{
+    return fb_size_mul((size_t)n_panels(rows) * FB_PANEL * sizeof(float),
+                       (size_t)columns);
+}
+
 size_t fb_weight_bytes(const fb_array *weight)
 {
-    return fb_size_mul((size_t)n_panels(weight->shape[0]) * FB_PANEL * sizeof(float),
-                       (size_t)weight->shape[1]);
+    return fb_weight_size(weight->shape[0], weight->shape[1]);
 }
 
 struct packing {

@@ -92,6 +92,8 @@ typedef fb_status fb_unpack(void *context, int64_t begin, int64_t end, float *ou
 fb_tensor fb_weight(fb_ops *ops, int64_t rows, int64_t columns, fb_unpack *unpack,
                     void *context);
 
+size_t fb_weight_size(int64_t rows, int64_t columns); /* bytes in memory */
+
 /* Rows `ids[0 .. n)` of a weight: [n, columns]. */
 fb_tensor fb_embedding(fb_ops *ops, fb_tensor weight, const int32_t *ids, int64_t n);
 /* x [R, K] times the transpose of weight [N, K]: [R, N]. */

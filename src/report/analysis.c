@@ -187,7 +187,8 @@ fb_status fb_analyse(fb_analysis **out, fb_store *store, const fb_results *resul
     analysis->baseline = analyser.baseline;
     analysis->confidence = analyser.options.confidence;
     fb_text_init(&text, 0);
-    status = make_tables(analysis, &analyser);
+    status = fb_analysis_count_missing(analysis);
+    if (status == FB_OK) status = make_tables(analysis, &analyser);
     if (status == FB_OK) status = say_all(analysis, &text);
     fb_text_clear(&text);
     if (status != FB_OK) {
@@ -204,6 +205,7 @@ void fb_analysis_free(fb_analysis *analysis)
     for (int t = 0; t < analysis->n_tables; t++)
         fb_analysis_clear(&analysis->tables[t]);
     fb_free(analysis->tables);
+    fb_free(analysis->failures);
     fb_free(analysis->headline);
     fb_free(analysis->paragraph);
     fb_free(analysis->signature);

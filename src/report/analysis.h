@@ -44,7 +44,7 @@ typedef struct fb_row {
     fb_interval mean_interval;
     double difference; /* this minus baseline, paired by sample */
     fb_interval difference_interval;
-    double p, p_holm; /* 1 where not tested */
+    double p, p_holm; /* NAN where not tested */
     double sd;        /* of the paired differences */
     fb_verdict verdict;
     char letters[32]; /* "" for references */
@@ -71,13 +71,24 @@ typedef struct fb_table {
     double *values;         /* [n_rows, n_samples] of the task's metric */
 } fb_table;
 
+/* Cells of a rule of which some failed: where all did, the table has no row of it. */
+typedef struct fb_failure {
+    int task, budget,
+        rule; /* budget -1: the full cache, in the tables of all budgets */
+    int n_cells, n_failed;
+    const char *reason; /* of the first; lent by the results */
+} fb_failure;
+
 typedef struct fb_analysis {
     const fb_results *results; /* lent */
     fb_table *tables;
-    int n_tables;
+    fb_failure *failures; /* by task, budget, rule */
+    int n_tables, n_failures;
+    int64_t n_done;    /* cells that are finished, of results.planned */
     int baseline;      /* rule, -1 if there is none */
     double confidence; /* of intervals and verdicts */
-    char *headline;    /* one sentence that can be repeated */
+    /* one sentence that can be repeated; "So far: ..." while cells are missing */
+    char *headline;
     /* the numbers behind it: difference, interval, p, where it fails */
     char *paragraph;
     char *signature; /* fb1|m:...|k:...: all that must agree before numbers are compared

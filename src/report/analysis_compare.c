@@ -85,8 +85,7 @@ static fb_status compare_row(struct work *work, int at)
     fb_row *row = &table->rows[at];
 
     FB_TRY(interval_of(&row->mean_interval, work, values_of(table, at)));
-    row->p = row->p_holm = 1;
-    row->difference = row->sd = (double)NAN;
+    row->p = row->p_holm = row->difference = row->sd = (double)NAN;
     row->difference_interval = (fb_interval){(double)NAN, (double)NAN};
     if (table->baseline < 0) return FB_OK;
     subtract(work, at, table->baseline);

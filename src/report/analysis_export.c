@@ -147,6 +147,33 @@ static void add_table(fb_text *text, const fb_analysis *a, const fb_table *table
     fb_text_puts(text, "]}");
 }
 
+static void add_failure(fb_text *text, const fb_analysis *a, const fb_failure *failure)
+{
+    fb_text_puts(text, "{");
+    add_string(text, "task", a->results->tasks[failure->task].name);
+    add_string(text, "budget",
+               failure->budget < 0 ? NULL : a->results->budgets[failure->budget].asked);
+    add_string(text, "rule", a->results->rules[failure->rule].label);
+    add_string(text, "first", failure->reason);
+    fb_text_printf(text, "\"cells\":%d,\"failed\":%d}", failure->n_cells,
+                   failure->n_failed);
+}
+
+/* Planned is null where the file does not say. */
+static void add_missing(fb_text *text, const fb_analysis *a)
+{
+    if (a->results->planned > 0)
+        fb_text_printf(text, "\"planned\":%lld,", (long long)a->results->planned);
+    else
+        fb_text_puts(text, "\"planned\":null,");
+    fb_text_printf(text, "\"done\":%lld,\"failed\":[", (long long)a->n_done);
+    for (int i = 0; i < a->n_failures; i++) {
+        if (i > 0) fb_text_puts(text, ",");
+        add_failure(text, a, &a->failures[i]);
+    }
+    fb_text_puts(text, "],");
+}
+
 void fb_analysis_print_json(fb_text *text, const fb_analysis *a)
 {
     fb_text_puts(text, "{\"format\":1,");
@@ -160,6 +187,7 @@ void fb_analysis_print_json(fb_text *text, const fb_analysis *a)
     fb_text_puts(text, ",");
     add_string(text, "headline", a->headline);
     add_string(text, "paragraph", a->paragraph);
+    add_missing(text, a);
     fb_text_puts(text, "\"tables\":[");
     for (int t = 0; t < a->n_tables; t++) {
         if (t > 0) fb_text_puts(text, ",");

@@ -162,6 +162,14 @@ static void say_empty(const fb_story *story)
                        story->baseline);
     else
         fb_text_puts(story->text, "no rule has a finished cell");
+    for (int i = 0; i < story->analysis->n_failures; i++) {
+        const fb_failure *failure = &story->analysis->failures[i];
+
+        if (failure->n_failed < failure->n_cells) continue;
+        fb_text_puts(story->text, "; ");
+        fb_say_failure(story->text, story->analysis, failure);
+        break; /* the others are listed below */
+    }
 }
 
 void fb_story_headline(const fb_story *story)
@@ -169,6 +177,8 @@ void fb_story_headline(const fb_story *story)
     fb_finding finding;
 
     fb_analysis_find(&finding, story->tables, story->n_tables, story->results);
+    if (fb_analysis_is_unfinished(story->analysis))
+        fb_text_puts(story->text, "So far: ");
     switch (finding.kind) {
     case FB_FINDING_empty:
         say_empty(story);

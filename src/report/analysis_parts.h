@@ -29,6 +29,19 @@ FB_MUST_USE fb_status fb_analysis_cost(fb_row *row, const fb_table *table,
 const fb_result_cell *fb_analysis_cells(const fb_results *results, int sample, int rule,
                                         int budget, int *n_out);
 
+/* --- missing: cells that no table can show --- */
+
+/* Sets n_done and the failures. */
+FB_MUST_USE fb_status fb_analysis_count_missing(fb_analysis *analysis);
+bool fb_failure_is_of(const fb_failure *failure, const fb_table *table);
+bool fb_failure_has_table(const fb_failure *failure, const fb_analysis *analysis);
+/* Planned cells have neither finished nor failed. */
+bool fb_analysis_is_unfinished(const fb_analysis *analysis);
+/* "mine: 3 of 3 cells failed (first: score: not a number)" */
+void fb_say_failure(fb_text *text, const fb_analysis *analysis, const fb_failure *f);
+/* "553 of 2,800 planned cells; the others are missing"; nothing if none is missing. */
+void fb_say_unfinished(fb_text *text, const fb_analysis *analysis);
+
 /* --- compare --- */
 
 FB_MUST_USE fb_status fb_analysis_compare(fb_table *table, const fb_analyser *analyser);

@@ -285,6 +285,35 @@ static void print_marks(fb_text *text, const fb_analysis *a, const fb_table *tab
     }
 }
 
+/* Those of a table; for NULL those that no table belongs to. */
+static void print_failures(fb_text *text, const fb_analysis *a, const fb_table *table)
+{
+    for (int i = 0; i < a->n_failures; i++) {
+        const fb_failure *failure = &a->failures[i];
+        const bool is_here = table != NULL ? fb_failure_is_of(failure, table)
+                                           : !fb_failure_has_table(failure, a);
+        const size_t from = text->n;
+
+        if (!is_here) continue;
+        if (table == NULL)
+            fb_text_printf(text, "%s · ", a->results->tasks[failure->task].name);
+        if (table == NULL && failure->budget >= 0) {
+            fb_say_budget(text, &a->results->budgets[failure->budget]);
+            fb_text_puts(text, " · ");
+        }
+        fb_say_failure(text, a, failure);
+        fb_say_clean(text, from);
+        fb_text_puts(text, "\n");
+    }
+}
+
+static void print_unfinished(fb_text *text, const fb_analysis *a)
+{
+    if (!fb_analysis_is_unfinished(a)) return;
+    fb_say_unfinished(text, a);
+    fb_text_puts(text, "\n\n");
+}
+
 static void print_legend(fb_text *text, const fb_analysis *a)
 {
     fb_text words = {0};
@@ -300,6 +329,7 @@ static void print_legend(fb_text *text, const fb_analysis *a)
 
 void fb_analysis_print_text(fb_text *text, const fb_analysis *a)
 {
+    print_unfinished(text, a);
     print_wrapped(text, a->headline);
     fb_text_puts(text, "\n");
     if (a->paragraph[0] != 0) {
@@ -307,11 +337,13 @@ void fb_analysis_print_text(fb_text *text, const fb_analysis *a)
         fb_text_puts(text, "\n");
     }
     print_setting(text, a);
+    print_failures(text, a, NULL);
     for (int t = 0; t < a->n_tables; t++) {
         fb_text_puts(text, "\n");
         print_caption(text, a, &a->tables[t]);
         print_rows(text, a, &a->tables[t]);
         print_few(text, &a->tables[t]);
+        print_failures(text, a, &a->tables[t]);
         print_marks(text, a, &a->tables[t]);
         print_power_of_pairs(text, a, &a->tables[t]);
         if (!isnan(a->tables[t].smallest_effect)) {

@@ -209,6 +209,11 @@ void fb_page_answer(fb_page *page)
             page->number);
     if (question != NULL && *question != '\0')
         fb_html(page->out, "<p class=\"asked\">%s</p>\n", question);
+    if (fb_analysis_is_unfinished(analysis)) {
+        fb_text_puts(page->out, "<p class=\"asked\">");
+        fb_say_unfinished(page->out, analysis);
+        fb_text_puts(page->out, "</p>\n");
+    }
     fb_html(page->out, "<h%d class=\"answer\">", level);
     fb_html_prose(page->out, headline, strlen(headline));
     fb_html(page->out, "</h%d>\n", level);

@@ -84,6 +84,29 @@ void fb_page_few(const fb_page *page, int task)
     fb_text_puts(page->out, ".</p>\n");
 }
 
+void fb_page_failed(const fb_page *page, int task)
+{
+    fb_text words = {0};
+
+    for (int i = 0; i < page->analysis->n_failures; i++) {
+        const fb_failure *failure = &page->analysis->failures[i];
+
+        if (failure->task != task) continue;
+        fb_text_clear(&words);
+        fb_say_failure(&words, page->analysis, failure);
+        fb_say_clean(&words, 0);
+        fb_text_puts(page->out, "<p class=\"cap\">");
+        if (failure->budget >= 0) {
+            fb_html_budget(page->out, &page->results->budgets[failure->budget]);
+            fb_text_puts(page->out, ", ");
+        }
+        fb_html_text(page->out, fb_text_string(&words));
+        fb_text_puts(page->out, "</p>\n");
+    }
+    page->out->failed |= words.failed;
+    fb_text_clear(&words);
+}
+
 void fb_page_numbers_open(const fb_page *page)
 {
     fb_text_puts(page->out,

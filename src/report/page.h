@@ -45,6 +45,8 @@ void fb_page_table_open(const fb_page *page, const char *name, int number);
 void fb_page_table_close(const fb_page *page, const char *name, int number);
 /* The caveat below the tables of a task, if one of them has few documents. */
 void fb_page_few(const fb_page *page, int task);
+/* The rules of which cells of a task failed. */
+void fb_page_failed(const fb_page *page, int task);
 /* <details> with the numbers of the charts above it; the script closes it. */
 void fb_page_numbers_open(const fb_page *page);
 /* The place of a chart; the script fills it. */

@@ -131,6 +131,7 @@ static void numbers(const fb_page *page, int task)
     }
     fb_page_table_close(page, "means", task);
     fb_page_few(page, task);
+    fb_page_failed(page, task);
     if (left_out > 0)
         fb_html(page->out,
                 "<p class=\"cap\">%d %s left out of these tables: not finished under "

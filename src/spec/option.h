@@ -122,7 +122,5 @@ FB_MUST_USE fb_status fb_parse_protect(const char *text, int64_t *sink_out,
                                        int64_t *recent_out);
 /* Bytes for people: "23.0 KiB". */
 void fb_print_size(double bytes, char *out, size_t n);
-/* A long count with commas: "12,345". */
-void fb_print_count(int64_t count, char *out, size_t n);
 
 #endif

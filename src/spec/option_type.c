@@ -305,19 +305,3 @@ void fb_print_size(double bytes, char *out, size_t n)
     (void)snprintf(out, n, "%.*f %s", unit_index == 0 ? 0 : 1, bytes,
                    units[unit_index]);
 }
-
-void fb_print_count(int64_t count, char *out, size_t n)
-{
-    char digits[32];
-    size_t length, used = 0;
-
-    (void)snprintf(digits, sizeof digits, "%lld", (long long)count);
-    length = strlen(digits);
-    for (size_t i = 0; i < length && used + 2 < n; i++) {
-        const size_t left = length - i;
-
-        if (i > 0 && left % 3 == 0 && digits[i - 1] != '-') out[used++] = ',';
-        out[used++] = digits[i];
-    }
-    out[used] = '\0';
-}

@@ -52,6 +52,19 @@ static fb_status find_experiment(fb_reader *reader, const char *spec_sha256)
                    reader->store->path, spec_sha256);
 }
 
+/* Files of schema 2 and older do not say. */
+static fb_status read_planned(fb_reader *reader)
+{
+    int64_t version;
+
+    FB_TRY(fb_query_number(&version, reader->store, "PRAGMA user_version", NULL, 0));
+    if (version < 3) return FB_OK;
+    fb_reader_query(reader, "SELECT planned FROM experiment WHERE id = ?1");
+    if (fb_query_next(&reader->query))
+        reader->results.planned = fb_reader_int(reader, 0);
+    return fb_query_close(&reader->query);
+}
+
 static fb_status read_model(fb_reader *reader)
 {
     fb_store_model *m = &reader->results.model;
@@ -274,6 +287,7 @@ static fb_status read_all(fb_reader *reader, const char *spec_sha256)
 
     FB_TRY(find_experiment(reader, spec_sha256));
     FB_TRY(fb_store_digest(reader->store, r->experiment, r->digest));
+    FB_TRY(read_planned(reader));
     FB_TRY(read_model(reader));
     FB_TRY(read_word(reader, &r->host,
                      "SELECT description FROM host WHERE id = (SELECT host_id FROM "

@@ -1,4 +1,4 @@
--- schema.sql - the tables of a results file (user_version 2).
+-- schema.sql - the tables of a results file (user_version 3).
 --
 -- One file may hold several experiments, which share rows. A row is found again by what
 -- it is, never by its id: each table has one unique index over its identity. Of models,
@@ -9,7 +9,7 @@
 -- SPDX-License-Identifier: MIT
 
 PRAGMA application_id = 0x46425544; -- 'FBUD'
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 CREATE TABLE experiment (
     id            INTEGER PRIMARY KEY,
@@ -19,12 +19,13 @@ CREATE TABLE experiment (
     spec          TEXT NOT NULL,
     class         TEXT NOT NULL,           -- closed, open
     class_reasons TEXT,
-    program       TEXT NOT NULL,           -- version, commit
+    program       TEXT NOT NULL,           -- version, build
     baseline      TEXT,                    -- label of a rule
     kernel        TEXT,                    -- native.f32.kv32: parts of the signature
     protocol      TEXT,                    -- prefill.agnostic.original
     protection    TEXT,                    -- 4+16
     compute       TEXT,                    -- cap5
+    planned       INTEGER NOT NULL,        -- cells, done or not; 0: unknown
     created       TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))
 ) STRICT;
 

@@ -17,7 +17,7 @@
 
 #include <stdbool.h>
 
-enum { FB_STORE_SCHEMA = 2 };
+enum { FB_STORE_SCHEMA = 3 };
 
 typedef struct fb_store fb_store;
 
@@ -38,6 +38,7 @@ typedef struct fb_store_experiment {
     /* Parts of the signature; NULL where unknown: "native.f32.kv32",
      * "prefill.agnostic.original", "4+16", "cap5". */
     const char *kernel, *protocol, *protection, *compute;
+    int64_t planned; /* cells, once all are done; 0: unknown */
 } fb_store_experiment;
 
 typedef struct fb_store_model {
@@ -204,6 +205,7 @@ typedef struct fb_results {
     const char *program, *created, *baseline, *host;
     const char *kernel, *protocol, *protection, *compute; /* NULL where unknown */
     const char *certificate;                              /* JSON or NULL */
+    int64_t planned; /* cells, once all are done; 0: unknown */
     char digest[FB_HASH_HEX];
     fb_store_model model;
     const fb_result_task *tasks;

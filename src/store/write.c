@@ -82,7 +82,7 @@ fb_status fb_store_put_experiment(fb_store *store, const fb_store_experiment *ro
     static const struct table table = {
         "experiment", "spec_sha256",
         "name, question, spec, class, class_reasons, program, baseline, kernel, "
-        "protocol, protection, compute"};
+        "protocol, protection, compute, planned"};
     const fb_value values[] = {
         fb_value_text(row->spec_sha256), fb_value_text(row->name),
         fb_value_text(row->question),    fb_value_text(row->spec),
@@ -90,6 +90,7 @@ fb_status fb_store_put_experiment(fb_store *store, const fb_store_experiment *ro
         fb_value_text(row->program),     fb_value_text(row->baseline),
         fb_value_text(row->kernel),      fb_value_text(row->protocol),
         fb_value_text(row->protection),  fb_value_text(row->compute),
+        fb_value_int(row->planned),
     };
 
     return put(store, id_out, &table, values);

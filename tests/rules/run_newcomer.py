@@ -3,7 +3,7 @@
 
 In a copy of the tree: the template becomes `mine`, one line goes into the list; then `rules`
 knows it, an experiment runs it, `compare` shows it, and the property tests cover it - they
-fail once its score is broken. SPDX-License-Identifier: MIT
+fail once its score is broken, and cells made before are not taken for its own. SPDX-License-Identifier: MIT
 """
 import os
 import pathlib
@@ -49,21 +49,31 @@ def main():
         program, test = "build/debug/flexbudget", "build/debug/tests/rules/test_rules"
         call(*make, program, test, cwd=tree)
         assert "mine" in call(program, "rules", cwd=tree).stdout
-        call(program, "run", "-q", "--model", "builtin", "--tasks", "recall:samples=4,tokens=99",
-             "--rules", "full,random,mine:window=8", "--budgets", "50%", "-o", "x.db", cwd=tree)
+        run = [program, "run", "-q", "--model", "builtin", "--tasks", "recall:samples=4,tokens=99",
+               "--rules", "full,random,mine:window=8", "--budgets", "50%", "-o", "x.db"]
+        call(*run, cwd=tree)
         table = call(program, "compare", "x.db", cwd=tree).stdout
         assert re.search(r"^mine\b.*100 %", table, re.M), table
         print("a new rule is known, runs and is compared")
 
         call(test, cwd=tree)
+        sound = rule.read_text()
         broken = re.sub(r"return (fb_amax\(.*?\));", r"return fb_log(ops, fb_scale(ops, \1, -1));",
-                        rule.read_text())
-        assert broken != rule.read_text()
+                        sound)
+        assert broken != sound
         rule.write_text(broken)  # the logarithm of a negative number
-        call(*make, test, cwd=tree)
+        call(*make, program, test, cwd=tree)
         assert call(test, cwd=tree, code=None).returncode != 0
         print("the property tests cover it: a score that is not finite fails them")
-    print("2 passed, 0 failed")
+
+        refused = call(*run, cwd=tree, code=2).stderr
+        assert re.search(r"begun by (.*, build \w+), and this is (?!\1)", refused), refused
+        call(program, "compare", "x.db", cwd=tree)
+        rule.write_text(sound)
+        call(*make, program, cwd=tree)
+        assert "(12 before)" in call(*run, cwd=tree).stdout
+        print("cells of the rule as it was are no cells of the changed one")
+    print("3 passed, 0 failed")
 
 
 if __name__ == "__main__":

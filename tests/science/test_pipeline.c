@@ -238,7 +238,7 @@ static void references_are_shown_but_not_tested(void **state)
             const bool is_reference = rule->is_reference;
 
             assert_int_equal(row->verdict == FB_VERDICT_reference, is_reference);
-            if (is_reference) assert_near(row->p_holm, 1, 0);
+            if (is_reference) assert_true(isnan(row->p_holm));
             if (strcmp(rule->label, "full") == 0) assert_int_equal(r, 0);
         }
 }

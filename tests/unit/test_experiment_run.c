@@ -128,12 +128,13 @@ static void another_version_of_the_program_does_not_continue(void **state)
     assert_fails(run("a.db", NULL), FB_USAGE,
                  "a.db: this experiment was begun by flexbudget 0.0.9, and this is "
                  "flexbudget ");
-    assert_non_null(strstr(fb_error_message(), "\nhelp: go on with that version"));
+    assert_non_null(strstr(fb_error_message(), "\nhelp: go on with that program"));
     assert_int_equal(result.done, 0);
     assert_fails(run("a.db", &add), FB_USAGE, "begun by flexbudget 0.0.9");
     small_close(&s);
     small_open(&s, SMALL_TEXT "seeds: [2]\n");
-    assert_ok(run("a.db", &add)); /* another experiment beside it */
+    assert_fails(run("a.db", &add), FB_USAGE, "begun by flexbudget 0.0.9");
+    assert_ok(run("b.db", NULL));
     assert_int_equal(result.done, 10);
 }
 
@@ -665,6 +666,7 @@ static void too_little_memory_is_refused_with_what_is_needed(void **state)
     small_open(&s, SMALL_TEXT);
     assert_fails(run("a.db", &little), FB_BUDGET, "memory limit of 1000 B");
     assert_non_null(strstr(fb_error_message(), "--memory"));
+    assert_int_not_equal(access(test_path(folder, "a.db"), F_OK), 0);
 }
 
 static void a_file_of_another_kind_is_refused(void **state)

@@ -1,0 +1,121 @@
+/* run_memory.c - whether the cells of a plan fit the memory, before any is computed.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "experiment/host.h"
+#include "experiment/run_inside.h"
+
+/* --- what is there --- */
+
+static double bytes_now(void)
+{
+    double bytes = 0;
+
+    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
+        bytes += (double)fb_memory_now((fb_account)a);
+    return bytes;
+}
+
+/* Of weights that are still to be loaded. */
+static double bytes_to_load(const fb_plan *plan)
+{
+    const double all = (double)fb_model_get_facts(plan->model)->weight_bytes;
+    const double now = (double)fb_memory_now(FB_ACCOUNT_weights);
+
+    return now < all ? all - now : 0;
+}
+
+int64_t fb_run_limit(const fb_plan *plan, const fb_run_options *options)
+{
+    const double load = bytes_to_load(plan);
+    fb_host host;
+
+    if (options->memory > 0) return options->memory;
+    fb_host_read(&host);
+    if (host.available_bytes <= 0) return INT64_MAX;
+    return (int64_t)(((double)host.available_bytes - load) * 0.8 + bytes_now() + load);
+}
+
+/* --- what is needed --- */
+
+typedef struct need {
+    const fb_plan *plan;
+    double limit, base; /* bytes: there may be, are in use before a context is read */
+} need;
+
+static double cache_bytes(const fb_plan *plan, int64_t entries)
+{
+    return (double)entries * (double)plan->shape.layers * (double)plan->shape.kv_heads *
+           (double)fb_entry_bytes(&plan->shape);
+}
+
+static fb_status check_context(const need *n, int document)
+{
+    const int64_t tokens = n->plan->documents[document].context.n;
+    const double bytes = n->base + cache_bytes(n->plan, tokens);
+    char have[32], wanted[32];
+
+    if (bytes <= n->limit) return FB_OK;
+    fb_print_size(n->limit, have, sizeof have);
+    fb_print_size(bytes, wanted, sizeof wanted);
+    return fb_fail(FB_BUDGET,
+                   "memory limit of %s: a context of %lld tokens needs %s\nhelp: "
+                   "--memory with more, or shorter contexts",
+                   have, (long long)tokens, wanted);
+}
+
+static fb_status check_cell(const need *n, int document, const fb_cell *cell)
+{
+    const fb_plan_sample *sample = &n->plan->samples[cell->sample];
+    const fb_question question = fb_run_question(sample);
+    const fb_answer_options options = fb_run_answer_options(sample);
+    const double full = cache_bytes(n->plan, n->plan->documents[document].context.n);
+    const double own = cell->budget < 0 ? 0 : cache_bytes(n->plan, cell->k);
+    const double answer = (double)fb_answer_bytes(fb_model_get_facts(n->plan->model),
+                                                  &question, &options);
+
+    if (n->base + full + own + answer <= n->limit) return FB_OK;
+    return fb_run_refuse_memory(n->limit, n->base + full + own + answer);
+}
+
+static fb_status check_document(const need *n, const fb_filter *only, int document)
+{
+    fb_cell *cells = NULL;
+    int n_cells = 0;
+    fb_status status;
+
+    FB_TRY(fb_plan_cells(n->plan, document, only, &cells, &n_cells));
+    status = n_cells > 0 ? check_context(n, document) : FB_OK;
+    for (int i = 0; i < n_cells && status == FB_OK; i++)
+        status = check_cell(n, document, &cells[i]);
+    fb_free(cells);
+    return status;
+}
+
+fb_status fb_run_check_memory(const fb_plan *plan, const fb_run_options *options)
+{
+    const need n = {plan, (double)fb_run_limit(plan, options),
+                    bytes_now() + bytes_to_load(plan)};
+
+    for (int i = 0; i < plan->n_documents; i++)
+        FB_TRY(check_document(&n, options->only, i));
+    return FB_OK;
+}
+
+fb_status fb_run_refuse_memory(double limit, double needed)
+{
+    char have[32], wanted[32];
+
+    fb_print_size(limit, have, sizeof have);
+    fb_print_size(needed, wanted, sizeof wanted);
+    return fb_fail(FB_BUDGET,
+                   "memory limit of %s: a single cell needs %s\nhelp: --memory with "
+                   "more, or a smaller budget",
+                   have, wanted);
+}
+
+fb_status fb_run_check(const fb_plan *plan, const fb_run_options *options)
+{
+    FB_TRY(fb_run_check_file(plan, options));
+    return fb_run_check_memory(plan, options);
+}
