@@ -43,6 +43,16 @@ static fb_status check_program(const fb_runner *run, const fb_results *own)
         run->options->path, own->program, FB_PROGRAM);
 }
 
+/* A copy of the model under another name is the same model, and has its row. */
+static fb_status keep_model_name(fb_runner *run, const fb_results *own)
+{
+    if (own->n_cells == 0) return FB_OK;
+    run->rows.model_name = fb_strdup(own->model.name);
+    return run->rows.model_name != NULL
+               ? FB_OK
+               : fb_fail(FB_NO_MEMORY, "no memory for the run");
+}
+
 static fb_status check_other(fb_runner *run, const char *text)
 {
     const fb_results *results = NULL;
@@ -50,6 +60,7 @@ static fb_status check_other(fb_runner *run, const char *text)
 
     if (status == FB_OK) {
         status = check_program(run, results);
+        if (status == FB_OK) status = keep_model_name(run, results);
     } else if (status == FB_NOT_FOUND) {
         status = fb_store_read(run->store, NULL, &results);
         if (status == FB_NOT_FOUND) return FB_OK; /* a new file */
@@ -115,7 +126,7 @@ static fb_status put_model(fb_runner *run)
     const fb_model_facts *facts = fb_model_get_facts(run->plan->model);
     fb_store_model row = {
         .sha256 = facts->sha256,
-        .name = facts->name,
+        .name = run->rows.model_name != NULL ? run->rows.model_name : facts->name,
         .architecture = facts->architecture,
         .layers = facts->layers,
         .heads = facts->heads,
@@ -309,7 +320,7 @@ static fb_status new_ids(int64_t **out, int n)
     return *out != NULL ? FB_OK : fb_fail(FB_NO_MEMORY, "no memory for the run");
 }
 
-static fb_status put_all(fb_runner *run)
+static fb_status put_all(fb_runner *run, const char *text)
 {
     const fb_spec *spec = run->plan->spec;
     const fb_store_budget full = {"full", "full", "full"};
@@ -319,6 +330,7 @@ static fb_status put_all(fb_runner *run)
     FB_TRY(new_ids(&rows->rule, spec->n_rules));
     FB_TRY(new_ids(&rows->budget, spec->n_budgets));
     FB_TRY(new_ids(&rows->sample, run->plan->n_samples));
+    FB_TRY(put_experiment(run, text));
     FB_TRY(put_host(run));
     FB_TRY(put_model(run));
     for (int i = 0; i < spec->n_tasks; i++)
@@ -340,13 +352,12 @@ fb_status fb_run_open_rows(fb_runner *run)
 
     fb_text_init(&text, 0);
     status = fb_spec_print(run->plan->spec, false, &text);
-    if (status == FB_OK) {
-        fb_hash_bytes(text.bytes, text.n, run->rows.spec_sha256);
-        status = fb_store_open(&run->store, run->options->path);
-    }
+    if (status == FB_OK) status = fb_spec_hash(run->plan->spec, run->rows.spec_sha256);
+    if (status == FB_OK) status = fb_store_open(&run->store, run->options->path);
     if (status == FB_OK) status = check_other(run, fb_text_string(&text));
-    if (status == FB_OK) status = put_experiment(run, fb_text_string(&text));
-    if (status == FB_OK) status = put_all(run);
+    if (status == FB_OK) status = fb_store_begin(run->store);
+    if (status == FB_OK)
+        status = fb_store_end(run->store, put_all(run, fb_text_string(&text)));
     fb_text_clear(&text);
     return status;
 }
@@ -354,6 +365,7 @@ fb_status fb_run_open_rows(fb_runner *run)
 void fb_run_close_rows(fb_runner *run)
 {
     fb_store_close(run->store);
+    fb_free(run->rows.model_name);
     fb_free(run->rows.task);
     fb_free(run->rows.rule);
     fb_free(run->rows.budget);
