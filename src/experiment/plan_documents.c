@@ -484,5 +484,6 @@ fb_status fb_plan_make(fb_plan *plan, int task)
 
     FB_TRY(fb_plan_context(plan, "", &before, &env.template_tokens));
     fb_ids_clear(&before);
-    return fb_task_make(plan->spec->tasks[task], &env);
+    FB_TRY(fb_task_make(plan->spec->tasks[task], &env));
+    return fb_bound_task_check_data(plan->spec->tasks[task]);
 }

@@ -19,6 +19,7 @@ typedef struct fb_rows {
     int64_t experiment, host, model, full_budget;
     int64_t *task, *rule, *budget, *sample; /* by index of spec and plan */
     char spec_sha256[FB_HASH_HEX];
+    char *model_name; /* under which the experiment was begun; NULL: it begins now */
 } fb_rows;
 
 /* A rule with a seed: what a reading scores. */

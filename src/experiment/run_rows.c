@@ -122,7 +122,7 @@ static fb_status put_model(fb_runner *run)
     const fb_model_facts *facts = fb_model_get_facts(run->plan->model);
     fb_store_model row = {
         .sha256 = facts->sha256,
-        .name = facts->name,
+        .name = run->rows.model_name != NULL ? run->rows.model_name : facts->name,
         .architecture = facts->architecture,
         .layers = facts->layers,
         .heads = facts->heads,
@@ -316,7 +316,7 @@ static fb_status new_ids(int64_t **out, int n)
     return *out != NULL ? FB_OK : fb_fail(FB_NO_MEMORY, "no memory for the run");
 }
 
-static fb_status put_all(fb_runner *run)
+static fb_status put_all(fb_runner *run, const char *text)
 {
     const fb_spec *spec = run->plan->spec;
     const fb_store_budget full = {"full", "full", "full"};
@@ -326,6 +326,7 @@ static fb_status put_all(fb_runner *run)
     FB_TRY(new_ids(&rows->rule, spec->n_rules));
     FB_TRY(new_ids(&rows->budget, spec->n_budgets));
     FB_TRY(new_ids(&rows->sample, run->plan->n_samples));
+    FB_TRY(put_experiment(run, text));
     FB_TRY(put_host(run));
     FB_TRY(put_model(run));
     for (int i = 0; i < spec->n_tasks; i++)
@@ -345,8 +346,7 @@ static fb_status print_spec(const fb_plan *plan, fb_text *text,
 {
     fb_text_init(text, 0);
     FB_TRY(fb_spec_print(plan->spec, false, text));
-    fb_hash_bytes(text->bytes, text->n, sha256);
-    return FB_OK;
+    return fb_spec_hash(plan->spec, sha256);
 }
 
 fb_status fb_run_check_file(const fb_plan *plan, const fb_run_options *options)
@@ -368,13 +368,24 @@ fb_status fb_run_check_file(const fb_plan *plan, const fb_run_options *options)
     return status;
 }
 
-/* What has lost rows is open again. */
-static fb_status drop_incomplete(fb_runner *run)
+/* A copy of the model under another name is the same model, and has its row. */
+static fb_status keep_model_name(fb_runner *run, const fb_results *own)
+{
+    if (own->n_cells == 0) return FB_OK;
+    run->rows.model_name = fb_strdup(own->model.name);
+    return run->rows.model_name != NULL
+               ? FB_OK
+               : fb_fail(FB_NO_MEMORY, "no memory for the run");
+}
+
+/* Of the same experiment, begun before: what has lost rows is open again. */
+static fb_status take_up(fb_runner *run)
 {
     const fb_results *own = NULL;
     fb_status status = fb_store_read(run->store, run->rows.spec_sha256, &own);
 
     if (status == FB_NOT_FOUND) return FB_OK;
+    if (status == FB_OK) status = keep_model_name(run, own);
     for (int i = 0; status == FB_OK && i < own->n_cells; i++)
         if (strcmp(own->cells[i].status, "done") == 0 &&
             fb_cell_is_incomplete(own, &own->cells[i]))
@@ -392,9 +403,10 @@ fb_status fb_run_open_rows(fb_runner *run)
     if (status == FB_OK)
         status = check_other(run->store, run->options, fb_text_string(&text),
                              run->rows.spec_sha256);
-    if (status == FB_OK) status = drop_incomplete(run);
-    if (status == FB_OK) status = put_experiment(run, fb_text_string(&text));
-    if (status == FB_OK) status = put_all(run);
+    if (status == FB_OK) status = take_up(run);
+    if (status == FB_OK) status = fb_store_begin(run->store);
+    if (status == FB_OK)
+        status = fb_store_end(run->store, put_all(run, fb_text_string(&text)));
     fb_text_clear(&text);
     return status;
 }
@@ -402,6 +414,7 @@ fb_status fb_run_open_rows(fb_runner *run)
 void fb_run_close_rows(fb_runner *run)
 {
     fb_store_close(run->store);
+    fb_free(run->rows.model_name);
     fb_free(run->rows.task);
     fb_free(run->rows.rule);
     fb_free(run->rows.budget);

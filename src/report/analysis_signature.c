@@ -6,13 +6,15 @@
  *
  * m model, k kernel, p protocol, g protection, b budgets, c compute, t tasks with
  * versions, n samples, s seeds, v version of the program. What a file
- * does not tell is a question mark.
+ * does not tell is a question mark. Budgets and tasks are sorted: in which order they
+ * were listed changes no number.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "report/analysis_parts.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *or_unknown(const char *word)
@@ -32,6 +34,42 @@ static void add_version(fb_text *text, const char *program)
     fb_text_add(text, at, strspn(at, "0123456789."));
 }
 
+/* --- sorted lists --- */
+
+typedef int compare(const fb_results *r, int a, int b);
+
+static int by_size(const fb_results *r, int a, int b)
+{
+    const fb_store_budget *x = &r->budgets[a], *y = &r->budgets[b];
+    const double size = strtod(x->value, NULL) - strtod(y->value, NULL);
+    const int kind = strcmp(x->kind, y->kind);
+
+    if (kind != 0) return kind;
+    return size != 0 ? (size > 0 ? 1 : -1) : a - b;
+}
+
+static int by_name(const fb_results *r, int a, int b)
+{
+    const int name = strcmp(r->tasks[a].name, r->tasks[b].name);
+    const int64_t version = r->tasks[a].version - r->tasks[b].version;
+
+    if (name != 0) return name;
+    return version != 0 ? (version > 0 ? 1 : -1) : a - b;
+}
+
+/* The index of the least of `n` that comes behind `last` (-1: the least of all). */
+static int next_of(const fb_results *r, int n, int last, compare *order)
+{
+    int next = -1;
+
+    for (int i = 0; i < n; i++)
+        if ((last < 0 || order(r, i, last) > 0) && (next < 0 || order(r, i, next) < 0))
+            next = i;
+    return next;
+}
+
+/* --- the whole --- */
+
 void fb_say_signature(fb_text *text, const fb_analysis *analysis)
 {
     const fb_results *r = analysis->results;
@@ -47,12 +85,16 @@ void fb_say_signature(fb_text *text, const fb_analysis *analysis)
     fb_text_printf(text, "fb1|m:%.6s|k:%s|p:%s|g:%s|b:", or_unknown(r->model.sha256),
                    or_unknown(r->kernel), or_unknown(r->protocol),
                    or_unknown(r->protection));
-    for (int b = 0; b < r->n_budgets; b++)
-        fb_text_printf(text, "%s%s", b == 0 ? "" : ",", r->budgets[b].asked);
+    for (int i = 0, at = -1; i < r->n_budgets; i++) {
+        at = next_of(r, r->n_budgets, at, by_size);
+        fb_text_printf(text, "%s%s", i == 0 ? "" : ",", r->budgets[at].asked);
+    }
     fb_text_printf(text, "|c:%s|t:", or_unknown(r->compute));
-    for (int t = 0; t < r->n_tasks; t++)
-        fb_text_printf(text, "%s%s.%lld", t == 0 ? "" : ",", r->tasks[t].name,
-                       (long long)r->tasks[t].version);
+    for (int i = 0, at = -1; i < r->n_tasks; i++) {
+        at = next_of(r, r->n_tasks, at, by_name);
+        fb_text_printf(text, "%s%s.%lld", i == 0 ? "" : ",", r->tasks[at].name,
+                       (long long)r->tasks[at].version);
+    }
     fb_text_printf(text, "|n:%d|s:%d|v:", n_samples, n_seeds);
     add_version(text, r->program);
 }

@@ -98,6 +98,7 @@ FB_MUST_USE fb_status fb_spec_check_arithmetic(const fb_spec *spec, int64_t k,
 /* The effective text. `for_people`: unhashed settings and folders too, each line with
  * where its value came from. The spec has been checked. */
 FB_MUST_USE fb_status fb_spec_print(const fb_spec *spec, bool for_people, fb_text *out);
+/* Of the effective text without the names of files whose hashes are in it. */
 FB_MUST_USE fb_status fb_spec_hash(const fb_spec *spec, char out[FB_HASH_HEX]);
 /* What two effective texts differ in: "budgets changed (10%,20% -> 10%,40%), ...". */
 FB_MUST_USE fb_status fb_spec_changes(const char *before, const char *after,

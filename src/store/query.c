@@ -185,3 +185,13 @@ fb_status fb_query_end(fb_store *store, fb_status status)
         (void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
     return status;
 }
+
+fb_status fb_store_begin(fb_store *store)
+{
+    return fb_query_run(store, "BEGIN IMMEDIATE", NULL, 0);
+}
+
+fb_status fb_store_end(fb_store *store, fb_status status)
+{
+    return fb_query_end(store, status);
+}

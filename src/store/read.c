@@ -1,8 +1,10 @@
 /* read.c - everything of one experiment as plain arrays.
  *
  * Rows are read inside one transaction, so a run that goes on beside does not show half
- * a state. Samples come in the order of their keys and not of their ids, shorter keys
- * first: numbers count upwards, and a merged or continued file gives the same arrays.
+ * a state. Rows may be those of other experiments too, so that their ids tell nothing:
+ * tasks, rules and budgets come in the order in which the experiment's own text lists
+ * them, what it does not list in that of its words. Samples of a task come in the order
+ * of their keys, shorter keys first: numbers count upwards.
  *
  * The file may be anybody's: a text that is missing is read as "", and an id that leads
  * nowhere is a failure.
@@ -119,6 +121,25 @@ static fb_status read_notes(fb_reader *reader)
 
 /* --- what cells refer to --- */
 
+/* The text of the experiment with commas for ends of lines and without the marks of
+ * quotes and lists: "...,tasks:,  - needle:length=512,rules:,  - full: full,budgets:
+ * 10%, 20%,,...". */
+#define WORDS                                                                          \
+    "(SELECT replace(replace(replace(replace(spec, '\"', ''), char(10), ','), "        \
+    "'[', ' '), ']', ',') FROM experiment WHERE id = ?1)"
+/* A task is found by its parameters, which the row has as JSON, then by its data. */
+#define TASK_ORDER                                                                     \
+    "instr(" WORDS ", ',  - ' || task.name || ':' || replace(replace(replace("         \
+    "trim(task.params, '{}'), '\"', ''), ': ', '='), ', ', ',') || ','), "             \
+    "instr(" WORDS ", task.data_sha256), task.name, task.version, task.params, "       \
+    "task.data_sha256, task.id"
+#define RULE_ORDER                                                                     \
+    "instr(" WORDS ", ',  - ' || label || ': ' || expression || ','), label, "         \
+    "expression, id"
+#define BUDGET_ORDER                                                                   \
+    "instr(substr(" WORDS ", instr(" WORDS ", ',budgets:')), ' ' || asked || ','), "   \
+    "kind, CAST(value AS REAL), asked, id"
+
 #define CELLS_OF "(SELECT DISTINCT sample_id FROM cell WHERE experiment_id = ?1)"
 #define TASKS_OF "(SELECT DISTINCT task_id FROM sample WHERE id IN " CELLS_OF ")"
 
@@ -135,7 +156,7 @@ static fb_status read_tasks(fb_reader *reader)
     FB_TRY(fb_links_take(reader, &reader->tasks, n));
     fb_reader_query(reader, "SELECT id, name, metric, unit, params, version, "
                             "lower_is_better, margin FROM task WHERE id IN " TASKS_OF
-                            " ORDER BY id");
+                            " ORDER BY " TASK_ORDER);
     while (i < n && fb_query_next(&reader->query)) {
         tasks[i] = (fb_result_task){
             .name = fb_reader_word(reader, 1),
@@ -190,10 +211,11 @@ static fb_status read_samples(fb_reader *reader)
     samples = rows;
     FB_TRY(fb_links_take(reader, &reader->samples, n));
     fb_reader_query(
-        reader, "SELECT id, task_id, key, grp, context, question, expected, needle, "
-                "token_text, tokens_sha256, context_tokens, question_tokens, "
-                "cut_tokens, depth, length FROM sample WHERE id IN " CELLS_OF
-                " ORDER BY task_id, length(key), key, id");
+        reader, "SELECT sample.id, task_id, key, grp, context, question, expected, "
+                "needle, token_text, tokens_sha256, context_tokens, question_tokens, "
+                "cut_tokens, depth, length FROM sample "
+                "LEFT JOIN task ON task.id = task_id WHERE sample.id IN " CELLS_OF
+                " ORDER BY " TASK_ORDER ", length(key), key, tokens_sha256, sample.id");
     while (status == FB_OK && i < n && fb_query_next(&reader->query)) {
         int task;
 
@@ -225,9 +247,9 @@ static fb_status read_rules(fb_reader *reader)
                           sizeof *rules));
     rules = rows;
     FB_TRY(fb_links_take(reader, &reader->rules, n));
-    fb_reader_query(reader,
-                    "SELECT id, label, expression, family, deployable, is_random, "
-                    "is_reference FROM rule WHERE id IN " RULES_OF " ORDER BY id");
+    fb_reader_query(
+        reader, "SELECT id, label, expression, family, deployable, is_random, "
+                "is_reference FROM rule WHERE id IN " RULES_OF " ORDER BY " RULE_ORDER);
     while (i < n && fb_query_next(&reader->query)) {
         rules[i] = (fb_result_rule){
             .label = fb_reader_word(reader, 1),
@@ -262,7 +284,7 @@ static fb_status read_budgets(fb_reader *reader)
     FB_TRY(fb_links_take(reader, &reader->budgets, n));
     fb_reader_query(reader,
                     "SELECT id, asked, kind, value FROM budget WHERE id IN " BUDGETS_OF
-                    " ORDER BY id");
+                    " ORDER BY " BUDGET_ORDER);
     while (reader->budgets.n < n && fb_query_next(&reader->query)) {
         const char *kind = fb_reader_word(reader, 2);
         const bool is_full = kind != NULL && strcmp(kind, "full") == 0;

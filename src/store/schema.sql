@@ -221,19 +221,19 @@ CREATE TABLE note (
 CREATE UNIQUE INDEX note_identity ON note
     (experiment_id, coalesce(cell_id, 0), level, text);
 
--- For people who write SQL: one row per cell and metric, all names spelled out. Its
--- columns stay the same across schema numbers.
+-- For people who write SQL: one row per cell and metric, all names spelled out. A column
+-- keeps its name, meaning and place across schema numbers; new ones come at the end.
 CREATE VIEW tidy AS
-SELECT experiment.name AS experiment, experiment.spec_sha256, model.name AS model,
-       task.name AS task, task.version AS task_version, task.params AS task_params,
-       task.data_sha256 AS task_data, sample.key AS sample, sample.grp AS document,
+SELECT experiment.name AS experiment, model.name AS model, task.name AS task,
+       task.version AS task_version, sample.key AS sample, sample.grp AS document,
        sample.depth, sample.length, sample.context_tokens,
        rule.label AS rule, rule.expression, rule.family, budget.asked AS budget,
        cell.seed, cell.status, cell.full_entries, cell.budget_bytes,
        cell.budget_entries, cell.kept_entries, cell.kept_bytes, cell.evicted,
        cell.free_choices, cell.fallback, cell.shrunk, cell.answer, sample.expected,
        score.metric, score.value, task.unit, score.metric = task.metric AS is_primary,
-       cell.digest
+       cell.digest, experiment.spec_sha256, task.params AS task_params,
+       task.data_sha256 AS task_data
 FROM cell
 JOIN experiment ON experiment.id = cell.experiment_id
 JOIN model ON model.id = cell.model_id

@@ -78,6 +78,12 @@ typedef struct fb_store_budget {
     const char *asked, *kind, *value; /* "20%", "ratio", "0.2"; full: kind "full" */
 } fb_store_budget;
 
+/* The rows that are put in between are stored together, when `status` is FB_OK, or not
+ * at all. Other processes wait meanwhile. Cells and reading bring transactions of their
+ * own and do not go in between. */
+FB_MUST_USE fb_status fb_store_begin(fb_store *store);
+FB_MUST_USE fb_status fb_store_end(fb_store *store, fb_status status);
+
 FB_MUST_USE fb_status fb_store_put_experiment(fb_store *store,
                                               const fb_store_experiment *row,
                                               int64_t *id_out);
@@ -208,10 +214,11 @@ typedef struct fb_results {
     int64_t planned; /* cells, once all are done; 0: unknown */
     char digest[FB_HASH_HEX];
     fb_store_model model;
-    const fb_result_task *tasks;
-    const fb_result_sample *samples;
-    const fb_result_rule *rules;    /* in the order in which they were first put */
-    const fb_store_budget *budgets; /* likewise; without that of `full` */
+    const fb_result_task
+        *tasks; /* as the spec lists them; rules and budgets likewise */
+    const fb_result_sample *samples; /* of one task behind each other, by key */
+    const fb_result_rule *rules;
+    const fb_store_budget *budgets; /* without that of `full` */
     const fb_result_cell *cells;    /* sorted by (sample, rule, budget, seed) */
     const char *const *notes;       /* "warning: ..." */
     int n_tasks, n_samples, n_rules, n_budgets, n_cells, n_notes;

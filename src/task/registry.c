@@ -175,6 +175,21 @@ fb_status fb_bound_task_bind_data(fb_bound_task *task)
     return FB_OK;
 }
 
+fb_status fb_bound_task_check_data(const fb_bound_task *task)
+{
+    const char *name = task->task->name;
+    char found[FB_HASH_HEX];
+
+    if (task->data == NULL || task->sha256[0] == 0) return FB_OK;
+    FB_TRY(fb_context(hash_data(task->data, found), "task '%s': '%.300s'", name,
+                      task->data));
+    if (strcmp(task->sha256, found) == 0) return FB_OK;
+    return fb_fail(FB_IO,
+                   "task '%s': the data '%.300s' changed while it was read; run again "
+                   "when nobody writes to it",
+                   name, task->data);
+}
+
 /* --- expressions --- */
 
 /* Sets the pairs of "key=value,key=value", which is cut up. */

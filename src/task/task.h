@@ -39,6 +39,8 @@ FB_MUST_USE fb_status fb_bound_task_check(const fb_bound_task *task);
 /* Hashes the data, once; nothing to do without. FB_USAGE if another `sha256` was given;
  * FB_NOT_FOUND, FB_FORMAT, FB_IO if the data cannot be read. */
 FB_MUST_USE fb_status fb_bound_task_bind_data(fb_bound_task *task);
+/* FB_IO if the data is no longer what was bound: ask when the documents are made. */
+FB_MUST_USE fb_status fb_bound_task_check_data(const fb_bound_task *task);
 /* For tests: binds a task that is in no list. */
 FB_MUST_USE fb_status fb_task_bind_unlisted(fb_bound_task **out, const fb_task *task);
 void fb_bound_task_free(fb_bound_task *task); /* takes NULL */

@@ -237,6 +237,68 @@ static void changed_data_is_another_experiment(void **state)
     assert_int_equal(result.done, 1);
 }
 
+/* The hash is taken when the settings are checked, the documents are made later. */
+static void results_are_not_stored_under_the_hash_of_other_data(void **state)
+{
+    char spec[2048];
+    fb_plan *plan = NULL;
+
+    (void)state;
+    test_write(test_path(folder, "own.jsonl"),
+               "{\"context\": \"aA0bB1\", \"question\": \"?A\", \"answer\": \"0\"}\n");
+    (void)snprintf(spec, sizeof spec,
+                   "model: builtin\ntasks: [{jsonl: {data: %s}}]\nrules: [full]\n",
+                   test_path(folder, "own.jsonl"));
+    small_open(&s, spec);
+    test_write(test_path(folder, "own.jsonl"),
+               "{\"context\": \"aA0bB1\", \"question\": \"?B\", \"answer\": \"1\"}\n");
+    assert_fails(fb_plan_new(&plan, &s.spec, s.model, NULL, NULL), FB_IO,
+                 "changed while it was read; run again when nobody writes to it");
+    assert_null(plan);
+}
+
+static int64_t count_rows(const char *table)
+{
+    char sql[64];
+    sqlite3_stmt *statement = NULL;
+    sqlite3 *db = NULL;
+    int64_t n;
+
+    (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM %s", table);
+    assert_int_equal(sqlite3_open(test_path(folder, "a.db"), &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    n = sqlite3_column_int64(statement, 0);
+    (void)sqlite3_finalize(statement);
+    (void)sqlite3_close(db);
+    return n;
+}
+
+/* One transaction: where the last of them cannot be stored, none is. */
+static void the_rows_before_the_first_cell_are_stored_together(void **state)
+{
+    fb_store *store = NULL;
+    sqlite3 *db = NULL;
+
+    (void)state;
+    assert_ok(fb_store_open(&store, test_path(folder, "a.db")));
+    fb_store_close(store);
+    assert_int_equal(sqlite3_open(test_path(folder, "a.db"), &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "CREATE TRIGGER no BEFORE INSERT ON sample WHEN "
+                                  "(SELECT count(*) FROM sample) = 1 BEGIN "
+                                  "SELECT raise(ABORT, 'no second sample'); END",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    (void)sqlite3_close(db);
+    small_open(&s, SMALL_TEXT);
+    assert_int_not_equal(run("a.db", NULL), FB_OK);
+    assert_non_null(strstr(fb_error_message(), "no second sample"));
+    assert_int_equal(count_rows("experiment"), 0);
+    assert_int_equal(count_rows("model"), 0);
+    assert_int_equal(count_rows("sample"), 0);
+}
+
 /* --- several experiments in a file --- */
 
 static void check_kept(const char *spec_sha256, double margin, const char *reference)
@@ -691,6 +753,8 @@ int main(void)
         test(another_host_continues_and_each_cell_keeps_its_own),
         test(changed_cells_are_refused_and_lost_scores_made_again),
         test(changed_data_is_another_experiment),
+        test(results_are_not_stored_under_the_hash_of_other_data),
+        test(the_rows_before_the_first_cell_are_stored_together),
         test(experiments_of_one_file_keep_their_margins_and_references),
         test(a_rule_that_breaks_a_promise_loses_its_own_cells),
         test(so_does_one_that_reads_the_future),

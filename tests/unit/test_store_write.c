@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/memory.h"
+#include "base/text.h"
 #include "store/query.h"
 #include "tests/support/results.h"
 
@@ -67,6 +68,53 @@ static fb_store_cell full_cell(const struct fixture *f)
     cell.times = times, cell.n_times = 2;
     cell.kept = kept, cell.n_kept = 3;
     return cell;
+}
+
+/* Scripts read columns by place: the view of the first release begins every later one. */
+static void the_columns_of_tidy_keep_their_places(void **state)
+{
+    static const char columns[] =
+        "experiment,model,task,task_version,sample,document,depth,length,context_"
+        "tokens,"
+        "rule,expression,family,budget,seed,status,full_entries,budget_bytes,"
+        "budget_entries,kept_entries,kept_bytes,evicted,free_choices,fallback,shrunk,"
+        "answer,expected,metric,value,unit,is_primary,digest,spec_sha256,task_params,"
+        "task_data";
+    struct fixture *f = *state;
+    sqlite3_stmt *statement = NULL;
+    sqlite3 *db = NULL;
+    fb_text found = {0};
+
+    assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT * FROM tidy", -1, &statement, NULL),
+                     SQLITE_OK);
+    fb_text_init(&found, 0);
+    for (int i = 0; i < sqlite3_column_count(statement); i++)
+        fb_text_printf(&found, "%s%s", i == 0 ? "" : ",",
+                       sqlite3_column_name(statement, i));
+    assert_memory_equal(fb_text_string(&found), columns, sizeof columns - 1);
+    fb_text_clear(&found);
+    (void)sqlite3_finalize(statement);
+    (void)sqlite3_close(db);
+}
+
+/* All that is put between begin and end, or nothing. */
+static void rows_of_one_transaction_are_kept_or_taken_back_together(void **state)
+{
+    struct fixture *f = *state;
+    const fb_store_budget row = {"33%", "ratio", "0.33"};
+    int64_t id, again;
+
+    assert_ok(fb_store_begin(f->store));
+    assert_ok(fb_store_put_budget(f->store, &row, &id));
+    assert_int_equal(fb_store_end(f->store, fb_fail(FB_IO, "on purpose")), FB_IO);
+    assert_ok(fb_store_begin(f->store));
+    assert_ok(fb_store_put_budget(f->store, &(fb_store_budget){"44%", "ratio", "0.44"},
+                                  &again));
+    assert_int_equal(again, id); /* the first was not kept: its id is free */
+    assert_ok(fb_store_end(f->store, FB_OK));
+    assert_ok(fb_store_put_budget(f->store, &row, &id));
+    assert_int_not_equal(again, id);
 }
 
 static void a_row_put_twice_is_one_row(void **state)
@@ -559,6 +607,8 @@ static void a_reader_cannot_write(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        test(the_columns_of_tidy_keep_their_places),
+        test(rows_of_one_transaction_are_kept_or_taken_back_together),
         test(a_row_put_twice_is_one_row),
         test(rows_of_other_identity_are_other_rows),
         test(experiments_of_one_file_keep_their_own_values),

@@ -4,6 +4,7 @@
  */
 #include "base/hash.h"
 #include "tests/support/task_env.h"
+#include "tests/support/test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -356,6 +357,26 @@ static void a_task_is_lent_its_data_and_the_library_alone(void **state)
         strstr(fb_error_message(), "a task reads 'LICENSE', which is not its data"));
 }
 
+static void data_that_changed_since_it_was_hashed_is_seen(void **state)
+{
+    char folder[TEST_PATH];
+    const char *path;
+    fb_bound_task *task = NULL;
+
+    (void)state;
+    test_folder(folder);
+    path = test_path(folder, "a.txt");
+    test_write(path, "one");
+    assert_int_equal(fb_task_bind_unlisted(&task, &reader), FB_OK);
+    assert_ok(fb_bound_task_set(task, "data", path));
+    assert_ok(fb_bound_task_bind_data(task));
+    assert_ok(fb_bound_task_check_data(task));
+    test_write(path, "two");
+    assert_fails(fb_bound_task_check_data(task), FB_IO, "changed while it was read");
+    fb_bound_task_free(task);
+    test_folder_remove(folder);
+}
+
 static void a_hash_belongs_to_data(void **state)
 {
     fb_bound_task *task = NULL;
@@ -448,6 +469,7 @@ int main(void)
         cmocka_unit_test_teardown(thousands_of_keys_stay_unique, clear),
         cmocka_unit_test_teardown(the_hash_of_the_data_is_that_of_what_is_read, clear),
         cmocka_unit_test_teardown(a_task_is_lent_its_data_and_the_library_alone, clear),
+        cmocka_unit_test(data_that_changed_since_it_was_hashed_is_seen),
         cmocka_unit_test(a_hash_belongs_to_data),
         cmocka_unit_test_teardown(the_template_is_a_working_task, clear),
         cmocka_unit_test(the_library_has_texts_and_word_lists),
