@@ -3,8 +3,8 @@
  * Rows are read inside one transaction, so a run that goes on beside does not show half
  * a state. Rows may be those of other experiments too, so that their ids tell nothing:
  * tasks, rules and budgets come in the order in which the experiment's own text lists
- * them, what it does not list in that of its words. Samples of a task come in the order
- * of their keys, shorter keys first: numbers count upwards.
+ * them. Samples of a task come in the order of their keys, shorter keys first: numbers
+ * count upwards.
  *
  * The file may be anybody's: a text that is missing is read as "", and an id that leads
  * nowhere is a failure.
@@ -121,24 +121,22 @@ static fb_status read_notes(fb_reader *reader)
 
 /* --- what cells refer to --- */
 
-/* The text of the experiment with commas for ends of lines and without the marks of
- * quotes and lists: "...,tasks:,  - needle:length=512,rules:,  - full: full,budgets:
- * 10%, 20%,,...". */
-#define WORDS                                                                          \
-    "(SELECT replace(replace(replace(replace(spec, '\"', ''), char(10), ','), "        \
-    "'[', ' '), ']', ',') FROM experiment WHERE id = ?1)"
+/* Without the marks of quotes and lists, and with commas for ends of lines: the text of
+ * the experiment becomes "...,tasks:,  - needle:length=512,rules:,  - full: full,
+ * budgets:  10%, 20%,,...". */
+#define PLAIN(text)                                                                    \
+    "replace(replace(replace(replace(replace(" text                                    \
+    ", '\\', ''), '\"', ''), char(10), ','), '[', ' '), ']', ',')"
+#define WORDS "(SELECT " PLAIN("spec") " FROM experiment WHERE id = ?1)"
 /* A task is found by its parameters, which the row has as JSON, then by its data. */
 #define TASK_ORDER                                                                     \
-    "instr(" WORDS ", ',  - ' || task.name || ':' || replace(replace(replace("         \
-    "trim(task.params, '{}'), '\"', ''), ': ', '='), ', ', ',') || ','), "             \
-    "instr(" WORDS ", task.data_sha256), task.name, task.version, task.params, "       \
-    "task.data_sha256, task.id"
+    "instr(" WORDS ", ',  - ' || task.name || CASE task.params WHEN '{}' THEN '' "     \
+    "ELSE ':' || replace(replace(replace(trim(task.params, '{}'), '\"', ''), "         \
+    "': ', '='), ', ', ',') END || ','), instr(" WORDS ", task.data_sha256), task.id"
 #define RULE_ORDER                                                                     \
-    "instr(" WORDS ", ',  - ' || label || ': ' || expression || ','), label, "         \
-    "expression, id"
+    "instr(" WORDS ", " PLAIN("',  - ' || label || ': ' || expression || ','") "), id"
 #define BUDGET_ORDER                                                                   \
-    "instr(substr(" WORDS ", instr(" WORDS ", ',budgets:')), ' ' || asked || ','), "   \
-    "kind, CAST(value AS REAL), asked, id"
+    "instr(substr(" WORDS ", instr(" WORDS ", ',budgets:')), ' ' || asked || ','), id"
 
 #define CELLS_OF "(SELECT DISTINCT sample_id FROM cell WHERE experiment_id = ?1)"
 #define TASKS_OF "(SELECT DISTINCT task_id FROM sample WHERE id IN " CELLS_OF ")"

@@ -407,7 +407,7 @@ static void sqlite_without_memory_is_survived(void **state)
     failing.xMalloc = failing_malloc;
     failing.xRealloc = failing_realloc;
     assert_int_equal(sqlite3_config(SQLITE_CONFIG_MALLOC, &failing), SQLITE_OK);
-    for (n = 1; n < 4000; n += 1 + n / 40) { /* early ones one by one */
+    for (n = 1; n < 8000; n += 1 + n / 40) { /* early ones one by one */
         fail_in = n;
         status = use_file(f->path);
         n_failed += status != FB_OK;
