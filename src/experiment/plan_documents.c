@@ -143,6 +143,23 @@ static fb_status check_metric(const fb_plan_sample *sample)
                    metric == NULL ? "unknown" : "known but not built yet");
 }
 
+/* Means are over the samples of a task: they would mix what two metrics say. */
+static fb_status check_same_metric(const maker *m, const fb_plan_sample *sample)
+{
+    const fb_plan *plan = m->plan;
+    const fb_plan_sample *before =
+        plan->n_samples > 0 ? &plan->samples[plan->n_samples - 1] : NULL;
+
+    if (before == NULL || before->task != m->task ||
+        strcmp(before->metric, sample->metric) == 0)
+        return FB_OK;
+    return fb_fail(FB_FORMAT,
+                   "sample '%s' has the metric '%s', those before '%s', and one table "
+                   "has one metric; make a file for each, or set one for all with "
+                   "'metric=%s' behind the task",
+                   sample->key, sample->metric, before->metric, before->metric);
+}
+
 static fb_status make_sample(const maker *m, const fb_document *document,
                              const fb_probe *probe, fb_plan_sample *out)
 {
@@ -158,6 +175,7 @@ static fb_status make_sample(const maker *m, const fb_document *document,
         out->own_metric != NULL ? out->own_metric : fb_bound_task_metric(task)->name;
     out->is_first = m->plan->tasks[m->task].documents == 0;
     FB_TRY(check_metric(out));
+    FB_TRY(check_same_metric(m, out));
     return encode_sample(m->plan, out, probe);
 }
 
