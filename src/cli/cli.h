@@ -57,6 +57,10 @@ void fb_line_clear(fb_line *line);
 
 /* --- speaking (say.c) --- */
 
+/* How the program was called, argv[0]: with a slash in it, hints repeat it. Lines of
+ * failures that begin with "help: flexbudget " are printed so. */
+void fb_say_called(const char *word);
+const char *fb_say_program(void);       /* as a shell reads it */
 void fb_say_setup(const fb_line *line); /* colours and quiet, from the options */
 bool fb_say_is_quiet(void);
 /* To stderr: "flexbudget: error: ..." with place and help lines as the sentence has

@@ -105,8 +105,15 @@ static fb_status print(const fb_line *line, fb_text *out)
 {
     char *path = NULL;
     fb_model *model = NULL;
-    fb_status status = fb_model_find(&path, line->arguments[0]);
+    fb_status status;
 
+    if (line->n_arguments == 0)
+        return fb_fail(FB_USAGE,
+                       "which model: the path of a GGUF file, 'builtin' for the small "
+                       "one inside the program, or the name of a file in the folder "
+                       "FLEXBUDGET_MODELS (after 'make demo': build/models)\n"
+                       "help: flexbudget model builtin");
+    status = fb_model_find(&path, line->arguments[0]);
     if (status == FB_OK) status = fb_model_open(&model, NULL, path);
     if (status == FB_OK)
         (fb_values_flag(&line->own, JSON) ? print_json : print_text)(model, out);
@@ -125,7 +132,6 @@ const fb_command fb_command_model = {
     .examples = "flexbudget model builtin\n"
                 "flexbudget model SmolLM2-135M-Instruct.Q4_1.gguf --json",
     .options = options,
-    .least = 1,
     .most = 1,
     .print = print,
 };

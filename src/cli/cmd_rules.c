@@ -67,7 +67,7 @@ static void list_text(fb_text *out)
                        rule->family == NULL ? "" : rule->family, rule->summary);
     }
     fb_align(fb_text_string(&rows), out);
-    fb_text_puts(out, "\none explained: flexbudget rules NAME\n");
+    fb_text_printf(out, "\none explained: %s rules NAME\n", fb_say_program());
     fb_text_clear(&rows);
 }
 
@@ -190,68 +190,63 @@ static void add_runs(const fb_rule *rule, fb_text *out)
                    rule->runs & FB_RUNS_STREAMING ? "stream" : "");
 }
 
-static fb_status one_text(const fb_rule *rule, fb_text *out)
+/* Of an expression, or (bound NULL) of a wrapper by its name. */
+static void one_text(const fb_rule *rule, const fb_bound_rule *bound, fb_text *out)
 {
-    fb_bound_rule *bound = NULL;
-
     fb_text_printf(out, "%s - %s\n", rule->name, rule->summary);
     if (rule->source != NULL) fb_text_printf(out, "source     %s\n", rule->source);
     fb_text_printf(out, "kind       %s%s%s\n", kind_name(rule->kind),
                    rule->family != NULL ? ", signal: " : "",
                    rule->family != NULL ? rule->family : "");
-    if (rule->n_inner > 0) {
+    if (bound != NULL) {
+        fb_text_printf(out, "written    %s\n", fb_bound_rule_text(bound));
+        add_choices(bound, out);
+    } else {
         fb_text_printf(out, "written    %s(rule%s)\n", rule->name,
                        rule->n_inner > 1 ? ", rule" : "");
-    } else {
-        FB_TRY(fb_rule_parse(&bound, rule->name));
-        add_choices(bound, out);
-        fb_bound_rule_free(bound);
     }
     add_runs(rule, out);
     add_params(rule, out);
-    return FB_OK;
 }
 
-static fb_status find(const char *name, const fb_rule **out)
+/* A wrapper's name alone is no expression. */
+static fb_status find(const char *name, const fb_rule **rule, fb_bound_rule **bound)
 {
-    const char *names[256];
-    const char *nearest;
-    int n = 0;
-
-    *out = fb_rule_find(name);
-    if (*out != NULL) return FB_OK;
-    for (; n < fb_rule_count() && n < 256; n++)
-        names[n] = fb_rule_at(n)->name;
-    nearest = fb_nearest_word(name, names, n);
-    if (nearest != NULL)
-        return fb_fail(FB_USAGE, "unknown rule '%s'; did you mean '%s'?", name,
-                       nearest);
-    return fb_fail(FB_USAGE, "unknown rule '%s'\nhelp: flexbudget rules", name);
+    *bound = NULL;
+    *rule = fb_rule_find(name);
+    if (*rule != NULL && (*rule)->n_inner > 0) return FB_OK;
+    FB_TRY(fb_rule_parse(bound, name));
+    *rule = fb_bound_rule_get(*bound);
+    return FB_OK;
 }
 
 static fb_status print(const fb_line *line, fb_text *out)
 {
     const char *name = line->n_arguments > 0 ? line->arguments[0] : NULL;
     const fb_rule *rule = NULL;
+    fb_bound_rule *bound = NULL;
 
-    if (name != NULL) FB_TRY(find(name, &rule));
+    if (name != NULL) FB_TRY(find(name, &rule, &bound));
     if (fb_values_flag(&line->own, JSON))
-        list_json(name, out);
+        list_json(rule == NULL ? NULL : rule->name, out);
     else if (rule != NULL)
-        return one_text(rule, out);
+        one_text(rule, bound, out);
     else
         list_text(out);
+    fb_bound_rule_free(bound);
     return FB_OK;
 }
 
 const fb_command fb_command_rules = {
     .name = "rules",
-    .arguments = "[NAME]",
+    .arguments = "[NAME|EXPRESSION]",
     .summary = "the eviction rules; with a name: formula's source, parameters",
     .about = "Lists the rules, wrappers and allocations that rule expressions are made "
              "of, or explains one: what it reads, keeps and protects, its parameters "
              "with the origin of each default.",
-    .examples = "flexbudget rules snapkv\nflexbudget rules --json",
+    .examples = "flexbudget rules snapkv\n"
+                "flexbudget rules 'adakv(snapkv:window=16)'\n"
+                "flexbudget rules --json",
     .options = options,
     .most = 1,
     .print = print,

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "cli/progress.h"
 #include "cli/run_job.h"
+#include "store/store.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -72,7 +73,8 @@ static const fb_option options[] = {
                          .words = "auto|bar|lines|json|none",
                          .argument = "FORM",
                          .group = SHOWN,
-                         .help = "on stderr"},
+                         .help = "on stderr: auto (bar on a terminal, else lines), "
+                                 "bar, lines, json or none"},
     [FB_JOB_json] = {.name = "json",
                      .type = FB_TYPE_FLAG,
                      .initial = "off",
@@ -132,8 +134,15 @@ static void warn(void *self, const char *sentence)
 
 static fb_status read_settings(fb_job *job)
 {
-    if (job->line->n_arguments > 0)
-        FB_TRY(fb_spec_read(job->spec, job->line->arguments[0]));
+    const char *file = job->line->n_arguments > 0 ? job->line->arguments[0] : NULL;
+
+    if (file != NULL && fb_store_is_at(file))
+        return fb_fail(FB_USAGE,
+                       "'%s' holds results, not an experiment; `compare` shows them, "
+                       "and the command that began them, with -o '%s', continues\n"
+                       "help: flexbudget help compare",
+                       file, file);
+    if (file != NULL) FB_TRY(fb_spec_read(job->spec, file));
     fb_spec_unknown_environment(warn, NULL);
     return fb_spec_environment(job->spec);
 }

@@ -55,9 +55,10 @@ static void list_text(fb_text *out)
         fb_text_printf(&rows, "%s\t%s\t%s\n", fb_task_at(i)->name,
                        fb_task_at(i)->metric, fb_task_at(i)->summary);
     fb_align(fb_text_string(&rows), out);
-    fb_text_puts(out,
-                 "\none explained: flexbudget tasks NAME    its prompts: flexbudget "
-                 "tasks NAME --show 1\n");
+    fb_text_printf(out,
+                   "\none explained: %s tasks NAME    its prompts: %s tasks NAME "
+                   "--show 1\n",
+                   fb_say_program(), fb_say_program());
     fb_text_clear(&rows);
 }
 

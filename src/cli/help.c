@@ -96,12 +96,29 @@ void fb_help_overview(fb_text *out)
     add_command(out, "Look up", "rules");
     add_command(out, "", "tasks");
     fb_text_puts(out, "\nalso        model  doctor  help  version\n\n");
-    fb_text_puts(out, "Try it:     flexbudget run --model builtin --tasks recall "
-                      "--rules full,random,snapkv:window=16 --budgets 25%\n");
-    fb_text_puts(out, "More:       flexbudget help run    flexbudget rules\n");
+    fb_text_printf(out,
+                   "Try it:     %s run --model builtin --tasks recall --rules "
+                   "full,random,snapkv:window=16 --budgets 25%%\n"
+                   "More:       %s help run    %s rules\n",
+                   fb_say_program(), fb_say_program(), fb_say_program());
 }
 
 /* --- one command --- */
+
+/* The meaning, (the default), and [the key of the file] where its name is another. */
+static void add_meaning(fb_text *out, const fb_option *row)
+{
+    fb_text help = {0};
+
+    fb_text_init(&help, 0);
+    fb_text_puts(&help, row->help);
+    if (row->initial[0] != '\0' && row->type != FB_TYPE_FLAG)
+        fb_text_printf(&help, " (%s)", row->initial);
+    if (row->key != NULL && strcmp(row->key, row->name) != 0)
+        fb_text_printf(&help, " [%s]", row->key);
+    fb_wrap(out, fb_text_string(&help), COLUMN, COLUMN);
+    fb_text_clear(&help);
+}
 
 static void add_option(fb_text *out, const fb_option *row)
 {
@@ -115,14 +132,7 @@ static void add_option(fb_text *out, const fb_option *row)
                                                                     : row->argument);
     fb_text_printf(out, "%-*s", COLUMN, word);
     if (n >= COLUMN) fb_text_printf(out, "\n%*s", COLUMN, "");
-    if (row->initial[0] != '\0' && row->type != FB_TYPE_FLAG) {
-        char help[256];
-
-        (void)snprintf(help, sizeof help, "%s (%s)", row->help, row->initial);
-        fb_wrap(out, help, COLUMN, COLUMN);
-    } else {
-        fb_wrap(out, row->help, COLUMN, COLUMN);
-    }
+    add_meaning(out, row);
 }
 
 static bool is_shown(const fb_option *row)
@@ -156,8 +166,10 @@ static void add_examples(fb_text *out, const char *examples)
     fb_text_puts(out, "\nExamples\n");
     while (*examples != '\0') {
         const size_t n = strcspn(examples, "\n");
+        const size_t word = strcspn(examples, " "); /* "flexbudget" */
 
-        fb_text_printf(out, "  %.*s\n", (int)n, examples);
+        fb_text_printf(out, "  %s%.*s\n", fb_say_program(), (int)(n - word),
+                       examples + word);
         examples += n + (examples[n] == '\n');
     }
 }
@@ -181,9 +193,11 @@ void fb_help_command(const fb_command *command, fb_text *out)
     add_options(out, command->options);
     add_options(out, fb_common_options);
     if (command->has_settings)
-        fb_text_puts(out, "\nEvery option has a key of the same name in the experiment "
-                          "file, and FLEXBUDGET_<OPTION>\nin the environment sets what "
-                          "has a key: command line, environment, file, default.\n");
+        fb_text_puts(
+            out, "\nWhat to compare, conditions, judging, storing and machine are "
+                 "keys of the experiment\nfile too: by the option's name, or by the "
+                 "one in [brackets]. FLEXBUDGET_<OPTION> in\nthe environment sets "
+                 "what has a key: command line, environment, file, default.\n");
     add_reading(out, command->reading);
     add_examples(out, command->examples);
     fb_text_printf(out,

@@ -113,6 +113,7 @@ int main(int argc, char **argv)
     const char *word = argc > 1 ? argv[1] : NULL;
     const fb_command *command;
 
+    fb_say_called(argc > 0 ? argv[0] : NULL);
     (void)signal(SIGXFSZ, SIG_IGN); /* a file at its limit is a failure like others */
     catch_bus_errors();
     if (word == NULL || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)

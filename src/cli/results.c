@@ -6,8 +6,6 @@
 #include "base/memory.h"
 #include "experiment/check_cells.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 /* What the experiment's own specification says of its statistics. */
@@ -62,17 +60,7 @@ static fb_status read_experiment(fb_open_results *out, const char *path,
 /* What is about to be replaced holds no results. */
 static fb_status spare_results(const char *path)
 {
-    static const char mark[] = "SQLite format 3"; /* and a zero byte */
-    char begin[sizeof mark] = {0};
-    struct stat info;
-    FILE *file;
-
-    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return FB_OK;
-    file = fopen(path, "rb");
-    if (file == NULL) return FB_OK;
-    if (fread(begin, 1, sizeof begin, file) < sizeof begin) begin[0] = 0;
-    (void)fclose(file);
-    if (memcmp(begin, mark, sizeof mark) != 0) return FB_OK;
+    if (!fb_store_is_at(path)) return FB_OK;
     return fb_fail(FB_USAGE,
                    "'%s' holds results, which would be lost; write to another "
                    "file with -o",

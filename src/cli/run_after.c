@@ -26,7 +26,7 @@ static void add_summary(const fb_job *job, const fb_run_result *r, fb_status sta
     if (status == FB_STOPPED) {
         fb_text_puts(out, "the same command continues\n");
     } else {
-        fb_text_puts(out, "next: flexbudget compare ");
+        fb_text_printf(out, "next: %s compare ", fb_say_program());
         fb_text_add_quoted(out, job->out);
         fb_text_puts(out, "\n");
     }

@@ -15,7 +15,27 @@
 #include <stdio.h>
 #include <string.h>
 
+#define PROGRAM "flexbudget"
+
 static bool is_quiet, has_colour;
+static char program[4096] = PROGRAM;
+
+void fb_say_called(const char *word)
+{
+    fb_text quoted = {0};
+
+    if (word == NULL || strchr(word, '/') == NULL) return;
+    fb_text_init(&quoted, sizeof program - 1);
+    fb_text_add_quoted(&quoted, word);
+    if (fb_text_status(&quoted) == FB_OK)
+        (void)snprintf(program, sizeof program, "%s", fb_text_string(&quoted));
+    fb_text_clear(&quoted);
+}
+
+const char *fb_say_program(void)
+{
+    return program;
+}
 
 void fb_say_setup(const fb_line *line)
 {
@@ -61,6 +81,25 @@ static void put_clean(const char *text, size_t n)
     }
 }
 
+/* A line "help: flexbudget ..." is there to be copied. */
+static void put_sentence(const char *sentence)
+{
+    static const char help[] = "help: ", hint[] = "help: " PROGRAM " ";
+
+    while (*sentence != '\0') {
+        const size_t line = strcspn(sentence, "\n"),
+                     n = line + (sentence[line] != '\0');
+        size_t skipped = 0;
+
+        if (strncmp(sentence, hint, sizeof hint - 1) == 0) {
+            (void)fprintf(stderr, "%s%s", help, program);
+            skipped = sizeof hint - 2;
+        }
+        put_clean(sentence + skipped, n - skipped);
+        sentence += n;
+    }
+}
+
 static void say(const char *kind, const char *colour, const char *sentence)
 {
     const size_t place = place_length(sentence);
@@ -72,7 +111,7 @@ static void say(const char *kind, const char *colour, const char *sentence)
         (void)fputs("flexbudget: ", stderr);
     (void)fprintf(stderr, "%s%s%s: ", has_colour ? colour : "", kind,
                   has_colour ? "\033[0m" : "");
-    put_clean(sentence + place, strlen(sentence + place));
+    put_sentence(sentence + place);
     (void)fputc('\n', stderr);
 }
 

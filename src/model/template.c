@@ -53,6 +53,8 @@ void fb_template_find(fb_template *out, const char *text)
 
 fb_status fb_template_choose(fb_template *out, const char *family)
 {
+    const bool has_own = out->family != NULL && strcmp(out->family, "none") != 0 &&
+                         strcmp(out->family, "chatml") != 0;
     const fb_template *chosen = NULL;
     char sha256[FB_HASH_HEX];
 
@@ -61,8 +63,8 @@ fb_status fb_template_choose(fb_template *out, const char *family)
     if (strcmp(family, "none") == 0) chosen = &none;
     if (strcmp(family, "chatml") == 0) chosen = &chatml;
     if (chosen == NULL)
-        return fb_fail(FB_USAGE, "unknown template '%s'; 'none' and 'chatml' are known",
-                       family);
+        return fb_fail(FB_USAGE, "unknown template '%s'; auto, %s%snone or chatml",
+                       family, has_own ? out->family : "", has_own ? ", " : "");
     memcpy(sha256, out->sha256, sizeof sha256);
     *out = *chosen;
     memcpy(out->sha256, sha256, sizeof sha256);

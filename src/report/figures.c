@@ -71,21 +71,24 @@ static const char *standing(const fb_row *row)
     }
 }
 
-/* "First of the rules by KL, 0.64 nat, it beats random." */
+/* "First of the rules by KL, 0.64 nat, it beats random."; one that does not beat it is
+ * not praised: "By KL, 2.15 nat, it is not distinguishable from random." */
 static void place(const fb_page *page, const fb_table *table, const fb_row *best,
                   bool as_count)
 {
     const fb_result_task *task = &page->results->tasks[table->task];
     const fb_row *base = fb_table_baseline(table);
+    const bool is_first = best->verdict == FB_VERDICT_better;
 
     if (base == NULL || base == best) return;
-    fb_text_puts(page->out, " First of the rules");
+    if (is_first) fb_text_puts(page->out, " First of the rules");
     if (as_count) {
-        fb_html(page->out, " by %s,\xC2\xA0", fb_say_metric(task->metric));
+        fb_html(page->out, " %s %s,\xC2\xA0", is_first ? "by" : "By",
+                fb_say_metric(task->metric));
         fb_html_number(page->out, best->mean, table->digits);
         fb_html(page->out, "%s%s", *task->unit == '\0' ? "" : "\xC2\xA0", task->unit);
     }
-    fb_html(page->out, ", it %s ", standing(best));
+    fb_html(page->out, "%s %s ", is_first || as_count ? ", it" : " It", standing(best));
     fb_html_breakable(page->out, page->results->rules[base->rule].label);
     fb_text_puts(page->out, ".");
 }

@@ -121,7 +121,7 @@ static fb_status unknown_rule(const char *name)
         names[r] = fb_rule_at(r)->name;
     nearest = fb_nearest_word(name, names, n);
     if (nearest == NULL)
-        return fb_fail(FB_USAGE, "unknown rule '%s'; 'flexbudget rules' lists them",
+        return fb_fail(FB_USAGE, "unknown rule '%s'\nhelp: flexbudget rules lists them",
                        name);
     return fb_fail(FB_USAGE, "unknown rule '%s'; did you mean '%s'?", name, nearest);
 }

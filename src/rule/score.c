@@ -9,6 +9,7 @@
 #include "rule/bound.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { ROWS = 0, COLUMNS = 1, QUERIES = 1 };
@@ -29,21 +30,33 @@ static fb_signals own_window(const fb_bound_rule *bound, fb_ops *ops,
     return own;
 }
 
+/* "9, 512" */
+static void print_shape(char *out, size_t n, const fb_ops *ops, fb_tensor x)
+{
+    size_t used = 0;
+
+    for (int d = 0; d < fb_n_dims(ops, x) && used < n; d++)
+        used += (size_t)snprintf(out + used, n - used, "%s%lld", d == 0 ? "" : ", ",
+                                 (long long)fb_size(ops, x, d));
+}
+
 static fb_status check_shape(const fb_bound_rule *bound, const fb_ops *ops,
                              fb_tensor score, const fb_signals *see, int64_t columns)
 {
+    char came[FB_MAX_DIMS * 24] = "";
     int64_t rows;
 
     FB_TRY(fb_ops_status(ops));
+    print_shape(came, sizeof came, ops, score);
     rows = fb_n_dims(ops, score) == 2 ? fb_size(ops, score, ROWS) : 0;
     if ((rows == see->heads || rows == see->kv_heads || rows == 1) &&
         fb_size(ops, score, COLUMNS) == columns)
         return FB_OK;
     return fb_fail(
         FB_DEFECT,
-        "rule '%s' returned a score of the wrong shape; %lld entries of %lld or "
-        "%lld heads were expected",
-        bound->rule->name, (long long)columns, (long long)see->heads,
+        "rule '%s' returned a score of the wrong shape: [%s] came, [R, %lld] was "
+        "expected, with R = %lld (query heads), %lld (kv heads) or 1",
+        bound->rule->name, came, (long long)columns, (long long)see->heads,
         (long long)see->kv_heads);
 }
 

@@ -22,9 +22,9 @@ FB_SETTING(model, "model.file", "model", 'm', TEXT, "", 0, 0, NULL, NULL,
 FB_SETTING(model_sha256, "model.sha256", NULL, 0, TEXT, "auto", 0, 0, NULL, NULL,
            "HASH", WHAT, false, "the file must have this hash; auto: as found")
 FB_SETTING(cache, "model.cache", "cache", 0, WORD, "f32", 0, 0, "f32", "f16|bf16",
-           "TYPE", HOW, false, "type of keys and values: decides the bytes of an entry")
+           "TYPE", HOW, false, "type of keys and values: f32 (f16 and bf16 are not built yet)")
 FB_SETTING(template, "model.template", "template", 0, TEXT, "auto", 0, 0, NULL, NULL,
-           "FAMILY", HOW, false, "chat template: auto, none or a family's name")
+           "FAMILY", HOW, false, "chat template: auto (the file's own), none or chatml")
 FB_SETTING(bos, "model.bos", "bos", 0, WORD, "auto", 0, 0, "auto|off", "on",
            "WHEN", HOW, false, "begin-of-text token: auto (as the model says) or off")
 FB_SETTING(date, "model.date", NULL, 0, LATER, "", 0, 0, NULL, NULL,
@@ -72,13 +72,13 @@ FB_SETTING(rescore, "protocol.rescore", NULL, 0, LATER, "", 0, 0, NULL, NULL,
 FB_SETTING(layers, "protocol.layers", NULL, 0, LATER, "", 0, 0, NULL, NULL,
            "WHICH", HOW, false, "no supported model has sliding windows")
 FB_SETTING(metadata, "memory.metadata", "metadata", 0, WORD, "charged", 0, 0, "charged|free", NULL,
-           "HOW", HOW, false, "state of rules counts in the budget (none lives on under prefill)")
+           "HOW", HOW, false, "state of rules is charged to the budget or free (none lives on under prefill)")
 FB_SETTING(compute, "compute.mode", "compute", 0, WORD, "cap", 0, 0, "cap|report", "matched",
            "MODE", HOW, false, "extra work of a rule: cap:5% or report; shown, not yet enforced")
 FB_SETTING(quota, "compute.quota", NULL, 0, PERCENT, "5%", 0, 1000, NULL, NULL,
            "PCT", HOW, false, "of the plain context pass")
 FB_SETTING(decoding, "answer.decoding", NULL, 0, WORD, "greedy", 0, 0, "greedy", "sampled",
-           "HOW", HOW, false, "how a free answer is decoded")
+           "HOW", HOW, false, "greedy: the most likely token each time")
 FB_SETTING(max_tokens, "answer.max_tokens", "max-tokens", 0, INT, "task", 1, 100000, "task", NULL,
            "N", HOW, false, "limit of a free answer; task: as the task says")
 FB_SETTING(tail, "answer.tail", NULL, 0, LATER, "", 0, 0, NULL, NULL,
@@ -88,7 +88,7 @@ FB_SETTING(confidence, "statistics.confidence", "confidence", 0, PERCENT, "95%",
 FB_SETTING(resamples, "statistics.resamples", "resamples", 0, INT, "10000", 100, 1000000, NULL, NULL,
            "N", SCORE, false, "bootstrap replicates of an interval")
 FB_SETTING(correction, "statistics.correction", "correction", 0, WORD, "holm", 0, 0, "holm", "bh|none",
-           "HOW", SCORE, false, "correction for many comparisons")
+           "HOW", SCORE, false, "correction for many comparisons: holm, none other is built yet")
 FB_SETTING(margin, "statistics.margin", "margin", 0, REAL, "task", 0, 1e6, "task", NULL,
            "X", SCORE, false, "smallest difference that matters; task: as the task says")
 FB_SETTING(kept, "store.kept", "keep-sets", 0, WORD, "first", 0, 0, "none|first|all", NULL,
@@ -96,13 +96,13 @@ FB_SETTING(kept, "store.kept", "keep-sets", 0, WORD, "first", 0, 0, "none|first|
 FB_SETTING(prompts, "store.prompts", "prompts", 0, FLAG, "on", 0, 0, NULL, NULL,
            "on|off", RESULTS, false, "store texts and answers; off: only their hashes")
 FB_SETTING(device, "device", "device", 0, WORD, "cpu", 0, 0, "cpu", "torch|torch:cpu|torch:cuda|torch:cuda:0",
-           "NAME", MACHINE, false, "where tensors live")
+           "NAME", MACHINE, false, "where tensors live: cpu, none other is built yet")
 FB_SETTING(threads, "threads", "threads", 'j', INT, "auto", 1, 1024, "auto", NULL,
            "N", MACHINE, true, "threads; auto: the CPUs that affinity and cgroup allow")
 FB_SETTING(isa, "isa", "isa", 0, WORD, "auto", 0, 0, "auto|plain|avx2|avx512|neon", NULL,
-           "NAME", MACHINE, true, "instruction set of the kernels; the bits are the same")
+           "NAME", MACHINE, true, "instruction set of the kernels: auto, plain, avx2, avx512 or neon; the bits are the same")
 FB_SETTING(memory, "memory.limit", "memory", 0, SIZE, "auto", 1 << 20, 0, "auto", NULL,
-           "SIZE", MACHINE, true, "what the process may use; auto: 80 % of what is free")
+           "SIZE", MACHINE, true, "what the process may use, as 512MiB; auto: what is free, less a fifth for others")
 
 #undef WHAT
 #undef HOW

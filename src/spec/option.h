@@ -113,7 +113,7 @@ bool fb_values_is(const fb_values *values, int row, const char *word);
 FB_MUST_USE fb_status fb_split_list(const char *text, fb_item **items_out, int *n_out);
 void fb_items_free(fb_item *items, int n);
 
-/* 512MiB, 64MB, 2GB, 1000B or 1000. FB_USAGE with the forms. */
+/* 1TiB, 512MiB, 64MB, 2GB, 1000B or 1000. FB_USAGE with the forms. */
 FB_MUST_USE fb_status fb_parse_size(const char *text, int64_t *out);
 /* 90, 90s, 15m, 2h: seconds. */
 FB_MUST_USE fb_status fb_parse_time(const char *text, int64_t *out);

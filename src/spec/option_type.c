@@ -66,7 +66,9 @@ void fb_option_print_range(const fb_option *row, fb_text *out)
         print_words(row->words, out);
         break;
     case FB_TYPE_SIZE:
-        fb_text_puts(out, "a size as 512MiB, 64MB or 1000B");
+        fb_text_puts(out, "a size as 1.5GiB, 512MiB, 64MB or 1000B");
+        if (row->words != NULL) fb_text_puts(out, ", or ");
+        if (row->words != NULL) print_words(row->words, out);
         break;
     case FB_TYPE_TIME:
         fb_text_puts(out, "a time as 90s, 15m or 2h");
@@ -155,11 +157,13 @@ static fb_status check_word(const fb_option *row, const char *text, fb_text *out
 
 static fb_status check_size(const fb_option *row, const char *text, fb_text *out)
 {
+    char least[32];
     int64_t bytes;
 
     if (fb_parse_size(text, &bytes) != FB_OK) return refuse(row, text, "is not a size");
+    fb_print_size(row->low, least, sizeof least);
     if ((double)bytes < row->low)
-        return fb_fail(FB_USAGE, "'%s' is too small; at least %.15gB", text, row->low);
+        return fb_fail(FB_USAGE, "'%s' is too small; at least %s", text, least);
     fb_text_printf(out, "%lldB", (long long)bytes);
     return FB_OK;
 }
@@ -260,11 +264,13 @@ fb_status fb_parse_size(const char *text, int64_t *out)
     static const unit units[] = {
         {"B", 1},           {"kB", 1000},     {"KB", 1000},
         {"KiB", 1 << 10},   {"MB", 1000000},  {"MiB", 1 << 20},
-        {"GB", 1000000000}, {"GiB", 1 << 30}, {NULL, 0},
+        {"GB", 1000000000}, {"GiB", 1 << 30}, {"TB", 1000000000000},
+        {"TiB", 1LL << 40}, {NULL, 0},
     };
 
     if (parse_units(text, units, out)) return FB_OK;
-    return fb_fail(FB_USAGE, "'%s' is not a size; write 512MiB, 64MB or 1000B", text);
+    return fb_fail(FB_USAGE, "'%s' is not a size; write 1.5GiB, 512MiB, 64MB or 1000B",
+                   text);
 }
 
 fb_status fb_parse_time(const char *text, int64_t *out)

@@ -114,8 +114,8 @@ static void check_rules(check *c)
     const fb_value *value = &spec->values.value[FB_SET_rules];
 
     if (value->n == 0) {
-        found(c, fb_fail(FB_USAGE, "no rules given\nhelp: --rules full,random,snapkv "
-                                   "(flexbudget rules lists them)"));
+        found(c, fb_fail(FB_USAGE, "no rules given\nhelp: flexbudget rules lists "
+                                   "them, for --rules full,random,snapkv"));
         return;
     }
     spec->rules = list_of(c, value->n, sizeof *spec->rules);
@@ -211,8 +211,8 @@ static void check_tasks(check *c)
     const fb_value *value = &spec->values.value[FB_SET_tasks];
 
     if (value->n == 0) {
-        found(c, fb_fail(FB_USAGE, "no tasks given\nhelp: --tasks recall "
-                                   "(flexbudget tasks lists them)"));
+        found(c, fb_fail(FB_USAGE, "no tasks given\nhelp: flexbudget tasks lists "
+                                   "them, for --tasks recall"));
         return;
     }
     spec->tasks = list_of(c, value->n, sizeof(fb_bound_task *));

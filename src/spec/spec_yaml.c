@@ -221,6 +221,35 @@ static int find_section(const char *path)
     return -1;
 }
 
+/* The key of the option that is called `word`, max_tokens or max-tokens; NULL: none. */
+static const char *key_of_option(const char *word)
+{
+    char name[KEY_MAX];
+    int row;
+
+    (void)snprintf(name, sizeof name, "%s", word);
+    for (char *c = name; *c != '\0'; c++)
+        if (*c == '_') *c = '-';
+    row = fb_option_find_name(fb_settings(), name);
+    return row < 0 ? NULL : fb_settings()[row].key;
+}
+
+/* `memory: 64MiB` is memory.metadata, and perhaps not what was meant. */
+static fb_status read_section(fb_spec *spec, seen_keys seen, int row,
+                              const fb_yaml_node *node)
+{
+    const fb_status status = read_once(spec, seen, row, node);
+    const char *meant = key_of_option(node->key);
+    char sentence[1024];
+
+    if (status != FB_USAGE || meant == NULL ||
+        strcmp(meant, fb_settings()[row].key) == 0)
+        return status;
+    (void)snprintf(sentence, sizeof sentence, "%s", fb_error_message());
+    return fb_fail(status, "%s\nhelp: the option --%s is the key %s", sentence,
+                   node->key, meant);
+}
+
 /* The words that may follow `path` ("" at the top), to find the nearest of them. */
 static fb_status unknown_key(const fb_spec *spec, const char *path,
                              const fb_yaml_node *node)
@@ -241,6 +270,10 @@ static fb_status unknown_key(const fb_spec *spec, const char *path,
         list[n] = words[n];
         n++;
     }
+    if (n_path == 0 && key_of_option(node->key) != NULL)
+        return fb_yaml_fail(FB_USAGE, spec->yaml, &node->key_place,
+                            "unknown key '%s'; the option of this name is the key '%s'",
+                            node->key, key_of_option(node->key));
     nearest = fb_nearest_word(node->key, list, n);
     if (nearest != NULL)
         return fb_yaml_fail(FB_USAGE, spec->yaml, &node->key_place,
@@ -264,7 +297,8 @@ static fb_status read_map(fb_spec *spec, seen_keys seen, const char *path,
         if (row < 0 && node->kind == FB_YAML_MAP)
             FB_TRY(read_map(spec, seen, key, node));
         else
-            FB_TRY(read_once(spec, seen, row < 0 ? section : row, node));
+            FB_TRY(row < 0 ? read_section(spec, seen, section, node)
+                           : read_once(spec, seen, row, node));
     }
     return FB_OK;
 }

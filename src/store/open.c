@@ -16,6 +16,8 @@
 #include "base/text.h"
 #include "store/query.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 FB_EMBED(schema_sql, "src/store/schema.sql");
@@ -218,4 +220,19 @@ void fb_store_close(fb_store *store)
     (void)sqlite3_close(store->db);
     fb_free(store->path);
     fb_free(store);
+}
+
+bool fb_store_is_at(const char *path)
+{
+    static const char mark[] = "SQLite format 3"; /* and a zero byte */
+    char begin[sizeof mark] = {0};
+    struct stat info;
+    FILE *file;
+
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return false;
+    file = fopen(path, "rb");
+    if (file == NULL) return false;
+    if (fread(begin, 1, sizeof begin, file) < sizeof begin) begin[0] = 0;
+    (void)fclose(file);
+    return memcmp(begin, mark, sizeof mark) == 0;
 }

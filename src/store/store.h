@@ -24,6 +24,8 @@ typedef struct fb_store fb_store;
 /* Opens for writing, creating the file and schema where missing; FB_FORMAT if the file
  * is something else, FB_UNSUPPORTED for a newer or older schema. */
 FB_MUST_USE fb_status fb_store_open(fb_store **out, const char *path);
+/* Whether a regular file is a database, by its first bytes. */
+bool fb_store_is_at(const char *path);
 /* Opens read-only, older schemas too; FB_NOT_FOUND if it is not there. */
 FB_MUST_USE fb_status fb_store_open_read(fb_store **out, const char *path);
 void fb_store_close(fb_store *store); /* takes NULL */

@@ -81,7 +81,7 @@ fb_status fb_task_bind(fb_bound_task **out, const char *name)
     if (nearest != NULL)
         return fb_fail(FB_USAGE, "unknown task '%.80s'; did you mean '%s'?", name,
                        nearest);
-    return fb_fail(FB_USAGE, "unknown task '%.80s'; 'flexbudget tasks' lists them all",
+    return fb_fail(FB_USAGE, "unknown task '%.80s'\nhelp: flexbudget tasks lists them",
                    name);
 }
 

@@ -3,7 +3,10 @@
  * SPDX-License-Identifier: MIT
  */
 #include "spec/option.h"
+#include "spec/spec.h"
 #include "tests/support/test.h"
+
+#include <ctype.h>
 
 enum { FLAG, COUNT, SHARE, SIZE, TIME, WORD, PROTECT, SEEDS, NAMES, LATER };
 
@@ -107,9 +110,10 @@ static void what_makes_no_sense_is_refused_with_what_would(void **state)
     assert_fails(set(FLAG, "maybe"), FB_USAGE, "on or off");
     assert_fails(set(SHARE, "101%"), FB_USAGE, "0 to 100 %");
     assert_fails(set(SHARE, "nan"), FB_USAGE, "not a percentage");
-    assert_fails(set(SIZE, "12"), FB_USAGE, "too small; at least 1024B");
+    assert_fails(set(SIZE, "12"), FB_USAGE, "too small; at least 1.0 KiB");
     assert_fails(set(SIZE, "1e9GiB"), FB_USAGE, "not a size");
     assert_fails(set(SIZE, "999999999999GiB"), FB_USAGE, "not a size");
+    assert_fails(set(SIZE, "80%"), FB_USAGE, "a size as 1.5GiB");
     assert_fails(set(TIME, "0s"), FB_USAGE, "not a time");
     assert_fails(set(WORD, "w"), FB_USAGE, "x or y");
     assert_fails(set(WORD, "z"), FB_UNSUPPORTED, "known but not built yet");
@@ -117,6 +121,42 @@ static void what_makes_no_sense_is_refused_with_what_would(void **state)
     assert_fails(set(PROTECT, "-1+2"), FB_USAGE, "SINK+RECENT");
     assert_fails(set(LATER, "1"), FB_UNSUPPORTED, "not yet");
     assert_string_equal(fb_values_text(&values, COUNT), "all"); /* nothing changed */
+}
+
+static void sizes_have_units_up_to_tebibytes(void **state)
+{
+    (void)state;
+    assert_ok(set(SIZE, "1.5GiB"));
+    assert_int_equal(fb_values_int(&values, SIZE), (int64_t)3 << 29);
+    assert_ok(set(SIZE, "1TiB"));
+    assert_int_equal(fb_values_int(&values, SIZE), (int64_t)1 << 40);
+    assert_ok(set(SIZE, "2TB"));
+    assert_int_equal(fb_values_int(&values, SIZE), 2000000000000);
+}
+
+/* Each word between two characters that belong to none. */
+static bool names_word(const char *help, const char *word, size_t n)
+{
+    for (const char *at = help; (at = memmem(at, strlen(at), word, n)) != NULL; at++)
+        if ((at == help || !isalnum((unsigned char)at[-1])) &&
+            !isalnum((unsigned char)at[n]))
+            return true;
+    return false;
+}
+
+static void the_help_of_a_setting_names_its_words(void **state)
+{
+    (void)state;
+    for (const fb_option *row = fb_settings(); !fb_option_is_end(row); row++) {
+        if (row->type != FB_TYPE_WORD) continue;
+        for (const char *word = row->words; *word != '\0';) {
+            const size_t n = strcspn(word, "|");
+
+            if (!names_word(row->help, word, n))
+                fail_msg("%s: '%.*s' not in '%s'", row->key, (int)n, word, row->help);
+            word += n + (word[n] == '|');
+        }
+    }
 }
 
 static void the_stronger_origin_wins_in_any_order(void **state)
@@ -212,6 +252,8 @@ int main(void)
         test(values_take_one_canonical_form),
         test(typed_access_reads_the_canonical_form),
         test(what_makes_no_sense_is_refused_with_what_would),
+        test(sizes_have_units_up_to_tebibytes),
+        test(the_help_of_a_setting_names_its_words),
         test(the_stronger_origin_wins_in_any_order),
         test(lists_split_outside_brackets_and_before_parameters),
         test(empty_items_are_refused),

@@ -45,7 +45,7 @@ static void a_bad_expression_is_refused_with_what_would_be_right(void **state)
 {
     (void)state;
     refuses("snapvk", "unknown rule 'snapvk'; did you mean 'snapkv'?");
-    refuses("zzzzzz", "'flexbudget rules' lists them");
+    refuses("zzzzzz", "help: flexbudget rules lists them");
     refuses("snapkv:window=0", "rule 'snapkv': window=0 is out of range; 1 to 4096");
     refuses("snapkv:windw=8", "did you mean 'window'?");
     refuses("snapkv:kernel=4", "even kernel");

@@ -103,7 +103,7 @@ static void wrong_expressions_are_refused_with_the_way_out(void **state)
 {
     (void)state;
     refuses("needles", "unknown task 'needles'; did you mean 'needle'?");
-    refuses("", "unknown task ''; 'flexbudget tasks' lists them all");
+    refuses("", "unknown task ''\nhelp: flexbudget tasks lists them");
     refuses("needle:lenght=1",
             "task 'needle': unknown parameter 'lenght'; did you mean 'length'?");
     refuses("needle:length=1",
