@@ -1,21 +1,9 @@
-/* jsonl.c - the user's own file: one JSON object per line.
+/* jsonl.c - the user's own file: one JSON object per line. The table
+ * of its fields is below; `flexbudget tasks jsonl` prints it.
  *
- *     context          text that is read and evicted; may be "" where the model has a
- *                      BOS or a template
- *     question         asked after it; may be absent where `turns` is given
- *     answers          a string or a list: the accepted ones (also: answer, outputs)
- *     turns            [{question, answers}, ...]: separate questions on the one
- *                      context. Earlier turns are not part of the prompt.
- *     answer_prefix    start of the model's own turn                         ("")
- *     metric           how an answer is scored                               (contains_any)
- *     all_classes      class names, for the metric `class`
- *     max_tokens       limit of an answer (also: max_new_tokens)             (32)
- *     stop             strings that end an answer
- *     key, group       names of record and context (also: id, doc_id); default: the
- *                      line, and a hash of the context
- *
- * Unknown fields are passed over. Rows of evaluation sets in the shape of kvpress
- * (context, question, answer_prefix, answer, task, max_new_tokens) load as they are.
+ * Unknown fields are passed over and told. Earlier turns are not part of the prompt.
+ * Rows of evaluation sets in the shape of kvpress (context, question, answer_prefix,
+ * answer, task, max_new_tokens) load as they are.
  *
  * Where neither end of a seam has white space, a blank line separates context and
  * question, and a space separates prefix and answer.
@@ -42,6 +30,44 @@ static const fb_param params[] = {
     FB_INT(struct jsonl, max_tokens, 32, 1, 65536, "FlexBudget",
            "limit of an answer where a record has none"),
     FB_PARAM_END,
+};
+
+enum field {
+    CONTEXT,
+    QUESTION,
+    ANSWERS,
+    TURNS,
+    PREFIX,
+    METRIC,
+    CLASSES,
+    MAX_TOKENS,
+    STOP,
+    KEY,
+    GROUP,
+    TASK
+};
+
+static const fb_field fields[] = {
+    [CONTEXT] = {"context", "text", "yes",
+                 "read and evicted; may be \"\" where the template writes"},
+    [QUESTION] = {"question", "text", "or turns", "asked after the context"},
+    [ANSWERS] = {"answers|answer|outputs", "text or list", "or turns",
+                 "accepted answers; the first is the reference"},
+    [TURNS] = {"turns", "list", "no",
+               "[{\"question\": ..., \"answers\": ...}, ...] on one context"},
+    [PREFIX] = {"answer_prefix", "text", "no", "how the model's own turn begins"},
+    [METRIC] = {"metric", "word", "no",
+                "how an answer is scored, as above; else contains_any"},
+    [CLASSES] = {"all_classes", "text or list", "by metric",
+                 "names of all classes, for the metric class"},
+    [MAX_TOKENS] = {"max_tokens|max_new_tokens", "number", "no",
+                    "limit of an answer; else the parameter"},
+    [STOP] = {"stop", "text or list", "no", "what ends an answer"},
+    [KEY] = {"key|id", "text or number", "no", "name of the record; else its line"},
+    [GROUP] = {"group|doc_id", "text or number", "no",
+               "resampled together; else by the context"},
+    [TASK] = {"task", "any", "no", "not read: rows of kvpress have it"},
+    {NULL, NULL, NULL, NULL},
 };
 
 /* What the turns of a record share, and room for what they do not. */
@@ -83,14 +109,14 @@ static fb_status join(fb_records *file, const char *before, const char *separato
 
 /* --- probes --- */
 
-static fb_status read_answers(struct record *r, const fb_record *fields,
+static fb_status read_answers(struct record *r, const fb_record *given,
                               fb_probe *probe)
 {
     const char *answers[FB_MAX_STRINGS], **kept;
     void *room;
     int n;
 
-    FB_TRY(fb_record_strings(fields, "answers|answer|outputs", answers, &n));
+    FB_TRY(fb_record_strings(given, fields[ANSWERS].names, answers, &n));
     if (n == 0) return fb_fail(FB_FORMAT, "'answers' is missing");
     FB_TRY(fb_records_room(r->file, (size_t)n * sizeof *kept, &room));
     kept = room;
@@ -102,14 +128,14 @@ static fb_status read_answers(struct record *r, const fb_record *fields,
 }
 
 /* A question and its answers: of the record itself, or of a turn. */
-static fb_status add_probe(struct record *r, const fb_record *fields, const char *key)
+static fb_status add_probe(struct record *r, const fb_record *given, const char *key)
 {
     const size_t size = strlen(key) + 1;
     fb_probe *probe = &r->probes[r->n_probes];
     const char *question;
     void *room;
 
-    FB_TRY(fb_record_string(fields, "question", &question));
+    FB_TRY(fb_record_string(given, fields[QUESTION].names, &question));
     if (question == NULL) return fb_fail(FB_FORMAT, "'question' is missing");
     FB_TRY(fb_records_room(r->file, size, &room));
     *probe = (fb_probe){
@@ -124,7 +150,7 @@ static fb_status add_probe(struct record *r, const fb_record *fields, const char
         .depth = -1,
     };
     FB_TRY(join(r->file, r->context, "\n\n", question, &probe->question));
-    FB_TRY(read_answers(r, fields, probe));
+    FB_TRY(read_answers(r, given, probe));
     r->n_probes++;
     return FB_OK;
 }
@@ -135,7 +161,7 @@ static fb_status add_turns(struct record *r)
     char key[KEY_BYTES + 16];
 
     for (int i = 0; i <= MOST_TURNS; i++) {
-        FB_TRY(fb_record_element(r->fields, "turns", i, &turn));
+        FB_TRY(fb_record_element(r->fields, fields[TURNS].names, i, &turn));
         if (turn == NULL) return FB_OK;
         if (i == MOST_TURNS) break;
         (void)snprintf(key, sizeof key, "%s/%d", r->key, i + 1);
@@ -148,11 +174,11 @@ static fb_status add_turns(struct record *r)
 
 static fb_status read_names(struct record *r)
 {
-    FB_TRY(fb_record_name(r->fields, "key|id", r->key, sizeof r->key));
+    FB_TRY(fb_record_name(r->fields, fields[KEY].names, r->key, sizeof r->key));
     if (r->key[0] == 0)
         (void)snprintf(r->key, sizeof r->key, "line %lld",
                        (long long)fb_records_line(r->file));
-    FB_TRY(fb_record_name(r->fields, "group|doc_id", r->group, sizeof r->group));
+    FB_TRY(fb_record_name(r->fields, fields[GROUP].names, r->group, sizeof r->group));
     if (r->group[0] == 0) fb_text_key(r->context, r->group);
     return FB_OK;
 }
@@ -161,13 +187,13 @@ static fb_status read_settings(struct record *r, const struct jsonl *p)
 {
     const char *own = NULL;
 
-    FB_TRY(fb_record_string(r->fields, "metric", &own));
+    FB_TRY(fb_record_string(r->fields, fields[METRIC].names, &own));
     r->metric = own == NULL ? "contains_any" : own;
     if (p->metric != 0) r->metric = NULL; /* the task's, by its parameter */
-    FB_TRY(fb_record_integer(r->fields, "max_tokens|max_new_tokens", p->max_tokens, 1,
+    FB_TRY(fb_record_integer(r->fields, fields[MAX_TOKENS].names, p->max_tokens, 1,
                              65536, &r->max_tokens));
-    FB_TRY(fb_record_strings(r->fields, "stop", r->stop, &r->n_stop));
-    FB_TRY(fb_record_strings(r->fields, "all_classes", r->classes, &r->n_classes));
+    FB_TRY(fb_record_strings(r->fields, fields[STOP].names, r->stop, &r->n_stop));
+    FB_TRY(fb_record_strings(r->fields, fields[CLASSES].names, r->classes, &r->n_classes));
     return FB_OK;
 }
 
@@ -175,13 +201,13 @@ static fb_status read_record(struct record *r, const struct jsonl *p)
 {
     const fb_record *turn;
 
-    FB_TRY(fb_record_string(r->fields, "context", &r->context));
+    FB_TRY(fb_record_string(r->fields, fields[CONTEXT].names, &r->context));
     if (r->context == NULL) return fb_fail(FB_FORMAT, "'context' is missing");
-    FB_TRY(fb_record_string(r->fields, "answer_prefix", &r->prefix));
+    FB_TRY(fb_record_string(r->fields, fields[PREFIX].names, &r->prefix));
     if (r->prefix == NULL) r->prefix = "";
     FB_TRY(read_names(r));
     FB_TRY(read_settings(r, p));
-    FB_TRY(fb_record_element(r->fields, "turns", 0, &turn));
+    FB_TRY(fb_record_element(r->fields, fields[TURNS].names, 0, &turn));
     return turn == NULL ? add_probe(r, r->fields, r->key) : add_turns(r);
 }
 
@@ -209,6 +235,7 @@ static fb_status take_one(const fb_task_env *env, const struct jsonl *p,
     if (status == FB_OK) {
         r->n_probes = 0;
         status = read_record(r, p);
+        if (status == FB_OK) status = fb_records_note_unknown(r->file, fields, env);
         if (status == FB_OK) status = emit(env, r);
         if (status != FB_STOPPED)
             status = fb_context(status, "%.300s:%lld", data,
@@ -241,4 +268,7 @@ const fb_task fb_task_jsonl = {
     .params_bytes = sizeof(struct jsonl),
     .data = FB_DATA_NEEDED,
     .make = make,
+    .fields = fields,
+    .example = "{\"context\": \"The key is under the mat.\", \"question\": \"Where is "
+               "the key?\", \"answers\": [\"under the mat\"]}",
 };

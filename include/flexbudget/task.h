@@ -28,7 +28,7 @@
 #include <flexbudget/error.h>
 #include <flexbudget/rule.h> /* parameter tables */
 
-enum { FB_TASK_ABI = 1, FB_MAX_EVIDENCE = 16, FB_MAX_STRINGS = 256 };
+enum { FB_TASK_ABI = 2, FB_MAX_EVIDENCE = 16, FB_MAX_STRINGS = 256 };
 
 /* A range of bytes of the context. */
 typedef struct fb_byte_span {
@@ -89,9 +89,19 @@ typedef struct fb_task_env {
     /* A document that is well-formed but of no use here, say too short: counted and
      * reported, never a failure. */
     void (*skip)(void *self, const char *sentence);
+    /* Something about the data that its owner should know, though it is used. */
+    void (*note)(void *self, const char *sentence);
 } fb_task_env;
 
 typedef enum fb_data_use { FB_DATA_NONE, FB_DATA_OPTIONAL, FB_DATA_NEEDED } fb_data_use;
+
+/* A field of the records that a task reads: what it is called, and what for. */
+typedef struct fb_field {
+    const char *names; /* synonyms, "key|id"; NULL: the end of the table */
+    const char *type;  /* "text", "text or list of texts" */
+    const char *needed; /* "yes", "no", or when */
+    const char *help;   /* one line */
+} fb_field;
 
 typedef struct fb_task {
     int abi;     /* FB_TASK_ABI */
@@ -105,6 +115,8 @@ typedef struct fb_task {
     size_t params_bytes;
     fb_data_use data; /* whether it reads `data`, a path given by the user */
     fb_status (*make)(const fb_task_env *env, const void *params, const char *data);
+    const fb_field *fields; /* of its records; NULL: it reads none */
+    const char *example;    /* a record, one line of JSON; NULL: none */
 } fb_task;
 
 #define FB_TASK_HEAD .abi = FB_TASK_ABI, .size = sizeof(fb_task)
@@ -222,6 +234,13 @@ FB_MUST_USE fb_status fb_record_name(const fb_record *record, const char *names,
  * list. */
 FB_MUST_USE fb_status fb_record_element(const fb_record *record, const char *name,
                                         int index, const fb_record **out);
+
+/* Tells `env` of the names in the last record that are none of `fields`: each once per
+ * file, with the nearest; at most FB_MOST_UNKNOWN of them. */
+enum { FB_MOST_UNKNOWN = 8 };
+FB_MUST_USE fb_status fb_records_note_unknown(fb_records *records,
+                                              const fb_field *fields,
+                                              const fb_task_env *env);
 
 /* SHA-256 of a text in hex, for keys. */
 enum { FB_TEXT_KEY = 65 };

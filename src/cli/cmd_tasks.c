@@ -142,6 +142,38 @@ static void add_params(const fb_task *task, fb_text *out)
     fb_bound_task_free(bound);
 }
 
+/* "answers, answer, outputs" of "answers|answer|outputs". */
+static void add_names(const char *names, fb_text *out)
+{
+    for (; *names != '\0'; names++)
+        if (*names == '|')
+            fb_text_puts(out, ", ");
+        else
+            fb_text_add(out, names, 1);
+}
+
+static void add_fields(const fb_task *task, fb_text *out)
+{
+    fb_text rows = {0};
+
+    if (task->fields == NULL) return;
+    fb_text_init(&rows, 0);
+    fb_text_puts(&rows, "field\ttype\tneeded\tmeaning\n");
+    for (const fb_field *field = task->fields; field->names != NULL; field++) {
+        add_names(field->names, &rows);
+        fb_text_printf(&rows, "\t%s\t%s\t%s\n", field->type, field->needed,
+                       field->help);
+    }
+    fb_text_puts(out, "\none JSON object per line:\n");
+    fb_align(fb_text_string(&rows), out);
+    fb_text_clear(&rows);
+    if (task->example == NULL) return;
+    fb_text_printf(out,
+                   "\nexample of a line:\n%s\n"
+                   "\nas the model sees it: %s tasks %s:data=FILE --show 1 -m MODEL\n",
+                   task->example, fb_say_program(), task->name);
+}
+
 static void one_text(const fb_task *task, fb_text *out)
 {
     const fb_metric *metric = fb_metric_find(task->metric);
@@ -161,6 +193,7 @@ static void one_text(const fb_task *task, fb_text *out)
                        task->name,
                        task->data == FB_DATA_OPTIONAL ? " (may be left out)" : "");
     add_params(task, out);
+    add_fields(task, out);
 }
 
 static fb_status find(const char *expression, const fb_task **out)
@@ -272,23 +305,6 @@ static fb_status show(const bench *b, fb_text *out)
     return FB_OK;
 }
 
-/* Whether the model has no tokens for some of the first context. */
-static bool loses_text(const bench *b)
-{
-    const fb_plan_document *d = &b->plan->documents[0];
-    char *text = NULL;
-    size_t n = 0;
-    bool loses;
-
-    if (b->plan->n_samples == 0 || d->text == NULL || d->cut_tokens > 0 ||
-        fb_tokenizer_decode(fb_model_tokenizer(b->model), d->context.ids, d->context.n,
-                            false, &text, &n) != FB_OK)
-        return false;
-    loses = memmem(text, n, d->text, strlen(d->text)) == NULL;
-    fb_free(text);
-    return loses;
-}
-
 /* Rows that the task `jsonl` reads. */
 static void make(const bench *b, fb_text *out)
 {
@@ -314,6 +330,16 @@ static void make(const bench *b, fb_text *out)
     }
 }
 
+static void say_notes(const char *lines)
+{
+    while (*lines != '\0') {
+        const size_t n = strcspn(lines, "\n");
+
+        fb_say_note("note: %.*s", (int)n, lines);
+        lines += n + (lines[n] == '\n');
+    }
+}
+
 static fb_status print_samples(const fb_line *line, const char *expression,
                                fb_text *out)
 {
@@ -322,10 +348,7 @@ static fb_status print_samples(const fb_line *line, const char *expression,
     fb_status status = open_bench(&b, fb_values_text(&line->own, MODEL), expression,
                                   shows ? SHOW : MAKE, line);
 
-    if (status == FB_OK && loses_text(&b))
-        fb_say_note("note: '%s' has no tokens for some of this text and leaves it out; "
-                    "-m FILE takes another model",
-                    fb_values_text(&line->own, MODEL));
+    if (status == FB_OK) say_notes(fb_text_string(&b.plan->tasks[0].notes));
     if (status == FB_OK && shows)
         status = show(&b, out);
     else if (status == FB_OK)

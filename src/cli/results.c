@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "experiment/check_cells.h"
 
-#include <sys/stat.h>
+#include <string.h>
 
 /* What the experiment's own specification says of its statistics. */
 static fb_status own_statistics(const fb_results *results, fb_analysis_options *out)

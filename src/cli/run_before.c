@@ -6,6 +6,9 @@
 #include "cli/run_job.h"
 #include "experiment/outline.h"
 
+#include <stdio.h>
+#include <string.h>
+
 /* --- --print-config --- */
 
 fb_status fb_job_print_config(const fb_job *job, fb_text *out)
@@ -99,6 +102,23 @@ static fb_status add_time(const fb_job *job, const fb_outline *outline, fb_text 
     return FB_OK;
 }
 
+/* Lines of warnings about the data of the tasks. */
+static void say_notes(const fb_job *job)
+{
+    for (int i = 0; i < job->spec->n_tasks; i++) {
+        const char *lines = fb_text_string(&job->plan->tasks[i].notes);
+
+        while (*lines != '\0') {
+            const size_t n = strcspn(lines, "\n");
+            char line[512];
+
+            (void)snprintf(line, sizeof line, "%.*s", (int)n, lines);
+            fb_say_warning(line);
+            lines += n + (lines[n] == '\n');
+        }
+    }
+}
+
 static fb_status make_outline(fb_outline *out, const fb_job *job)
 {
     FB_TRY(fb_outline_make(out, job->plan, job->only));
@@ -115,6 +135,7 @@ fb_status fb_job_print_plan(const fb_job *job, fb_text *out)
     fb_outline outline;
 
     FB_TRY(make_outline(&outline, job));
+    say_notes(job);
     add_grid(job, &outline, out);
     add_tasks(job, out);
     add_memory(&outline, out);
@@ -134,5 +155,6 @@ fb_status fb_job_say_begin(const fb_job *job)
     add_grid(job, &outline, &text);
     if (text.n > 0) fb_say_note("%.*s", (int)text.n - 1, text.bytes);
     fb_text_clear(&text);
+    say_notes(job);
     return FB_OK;
 }

@@ -178,8 +178,10 @@ void fb_plan_free(fb_plan *plan)
     }
     for (int i = 0; i < plan->n_samples; i++)
         fb_plan_sample_clear(&plan->samples[i]);
-    for (int i = 0; plan->tasks != NULL && i < plan->spec->n_tasks; i++)
+    for (int i = 0; plan->tasks != NULL && i < plan->spec->n_tasks; i++) {
         fb_free(plan->tasks[i].first_rejection);
+        fb_text_clear(&plan->tasks[i].notes);
+    }
     fb_table_clear(&plan->streams);
     fb_free(plan->documents);
     fb_free(plan->samples);

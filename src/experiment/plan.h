@@ -57,7 +57,10 @@ typedef struct fb_plan_sample {
 typedef struct fb_plan_task {
     int64_t documents, samples, cut, rejected;
     int64_t unknown;       /* samples with characters of a newer Unicode */
+    int64_t lost;          /* samples whose context has text without tokens */
     char *first_rejection; /* NULL: none */
+    /* What its owner should know before the run: sentences, a line each */
+    fb_text notes;
 } fb_plan_task;
 
 typedef struct fb_cell {

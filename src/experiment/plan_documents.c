@@ -359,6 +359,22 @@ static fb_status count_unknown(const maker *m, const char *context,
     return FB_OK;
 }
 
+/* A model has no tokens for some text if its ids do not give the text back. */
+static fb_status count_lost(const maker *m, const char *context,
+                            const fb_plan_document *document)
+{
+    const fb_ids *ids = &document->context;
+    char *text = NULL;
+    size_t n = 0;
+
+    if (document->cut_tokens > 0) return FB_OK;
+    FB_TRY(fb_tokenizer_decode(fb_model_tokenizer(m->plan->model), ids->ids, ids->n,
+                               false, &text, &n));
+    m->plan->tasks[m->task].lost += memmem(text, n, context, strlen(context)) == NULL;
+    fb_free(text);
+    return FB_OK;
+}
+
 static fb_status place_sample(const maker *m, const fb_document *document,
                               const fb_probe *probe, int64_t reserve,
                               fb_plan_sample *sample)
@@ -368,6 +384,7 @@ static fb_status place_sample(const maker *m, const fb_document *document,
     fb_status status = make_document(m, document->context, reserve, &made);
 
     if (status == FB_OK) status = count_unknown(m, document->context, sample);
+    if (status == FB_OK) status = count_lost(m, document->context, &made);
     if (status == FB_OK) status = place_evidence(plan, &made, probe, sample);
     if (status == FB_OK && fb_values_is(&plan->spec->values, FB_SET_query, "aware"))
         status = move_question(plan, &made, sample);
@@ -485,6 +502,28 @@ static fb_status reject(void *self, const char *sentence)
     return FB_OK;
 }
 
+static void note(void *self, const char *sentence)
+{
+    const maker *m = self;
+
+    fb_text_printf(&m->plan->tasks[m->task].notes, "%s\n", sentence);
+}
+
+static fb_status note_lost(const maker *m)
+{
+    fb_plan_task *task = &m->plan->tasks[m->task];
+
+    if (task->lost > 0)
+        fb_text_printf(&task->notes,
+                       "'%s' has no tokens for some of the text of %lld of %lld %s of "
+                       "%s, and leaves it out; -m FILE takes another model\n",
+                       fb_model_get_facts(m->plan->model)->name, (long long)task->lost,
+                       (long long)task->samples,
+                       fb_plural(task->samples, "sample", "samples"),
+                       fb_bound_task_get(m->plan->spec->tasks[m->task])->name);
+    return fb_text_status(&task->notes);
+}
+
 fb_status fb_plan_make(fb_plan *plan, int task)
 {
     maker m = {plan, task};
@@ -498,10 +537,13 @@ fb_status fb_plan_make(fb_plan *plan, int task)
         .cut = cut,
         .emit = emit,
         .reject = reject,
+        .note = note,
     };
 
     FB_TRY(fb_plan_context(plan, "", &before, &env.template_tokens));
     fb_ids_clear(&before);
+    fb_text_init(&plan->tasks[task].notes, 0);
     FB_TRY(fb_task_make(plan->spec->tasks[task], &env));
+    FB_TRY(note_lost(&m));
     return fb_bound_task_check_data(plan->spec->tasks[task]);
 }

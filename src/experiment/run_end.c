@@ -29,6 +29,21 @@ static fb_status warn(fb_runner *run, const char *format, ...)
     return fb_store_put_note(run->store, run->rows.experiment, 0, "warning", text);
 }
 
+/* Said before the run: here they are only kept. */
+static fb_status keep_notes(fb_runner *run, const char *lines)
+{
+    char text[512];
+
+    while (*lines != '\0' && run->options->only == NULL) {
+        const size_t n = strcspn(lines, "\n");
+
+        (void)snprintf(text, sizeof text, "%.*s", (int)n, lines);
+        FB_TRY(fb_store_put_note(run->store, run->rows.experiment, 0, "warning", text));
+        lines += n + (lines[n] == '\n');
+    }
+    return FB_OK;
+}
+
 static fb_status warn_tasks(fb_runner *run)
 {
     const fb_plan *plan = run->plan;
@@ -37,6 +52,7 @@ static fb_status warn_tasks(fb_runner *run)
         const fb_plan_task *task = &plan->tasks[i];
         const char *name = fb_bound_task_get(plan->spec->tasks[i])->name;
 
+        FB_TRY(keep_notes(run, fb_text_string(&task->notes)));
         if (task->cut > 0)
             FB_TRY(warn(run,
                         "%lld %s of %s %s longer than the model's %lld tokens; "

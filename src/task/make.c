@@ -266,6 +266,13 @@ static void skip(void *self, const char *sentence)
     if (making->outer->skip != NULL) making->outer->skip(making->outer->self, sentence);
 }
 
+static void note(void *self, const char *sentence)
+{
+    const struct making *making = self;
+
+    if (making->outer->note != NULL) making->outer->note(making->outer->self, sentence);
+}
+
 static fb_status judge(const struct making *making, fb_status status)
 {
     const fb_task *task = fb_bound_task_get(making->task);
@@ -273,6 +280,12 @@ static fb_status judge(const struct making *making, fb_status status)
         making->outer->samples > 0 && making->n_documents >= making->outer->samples;
 
     if (status == FB_STOPPED && is_enough) return FB_OK;
+    if (status == FB_OK && making->n_documents + making->n_rejected == 0 &&
+        task->fields != NULL)
+        return fb_fail(FB_FORMAT,
+                       "task '%s': no record in '%.300s'\n"
+                       "help: flexbudget tasks %s shows how one is written",
+                       task->name, fb_bound_task_data(making->task), task->name);
     if (status == FB_OK && making->n_documents == 0)
         status = fb_fail(FB_FORMAT, "no document; %lld %s rejected or skipped",
                          (long long)making->n_rejected,
@@ -299,6 +312,7 @@ fb_status fb_task_make(const fb_bound_task *task, const fb_task_env *env)
     inner.emit = emit;
     inner.reject = reject;
     inner.skip = skip;
+    inner.note = note;
     status =
         definition->make(&inner, fb_bound_task_values(task), fb_bound_task_data(task));
     status = judge(&making, status);

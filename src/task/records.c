@@ -31,6 +31,8 @@ struct fb_records {
     int64_t line;    /* its number, from 1 */
     fb_json *record; /* its value */
     struct room *rooms;
+    char *unknown[FB_MOST_UNKNOWN]; /* names that were told */
+    int n_unknown;
 };
 
 /* --- lines --- */
@@ -153,6 +155,8 @@ void fb_records_close(fb_records *records)
     if (records == NULL) return;
     if (records->file != NULL) (void)fclose(records->file);
     clear_line(records);
+    for (int i = 0; i < records->n_unknown; i++)
+        fb_free(records->unknown[i]);
     fb_text_clear(&records->text);
     fb_free(records->block);
     fb_free(records->path);
@@ -304,6 +308,70 @@ fb_status fb_record_element(const fb_record *record, const char *name, int index
     if (value != NULL && !fb_json_is_object(value))
         return refuse(found, value, "a list of objects alone");
     *out = (const fb_record *)value;
+    return FB_OK;
+}
+
+/* --- names that nobody reads --- */
+
+enum { MOST_NAMES = 64, NAME_BYTES = 64 };
+
+/* Every synonym of the fields, taken apart. */
+static int split_names(const fb_field *fields, char names[MOST_NAMES][NAME_BYTES])
+{
+    int n = 0;
+
+    for (; fields->names != NULL; fields++)
+        for (const char *at = fields->names; *at != 0 && n < MOST_NAMES;) {
+            const size_t length = strcspn(at, "|");
+
+            (void)snprintf(names[n++], NAME_BYTES, "%.*s", (int)length, at);
+            at += length + (at[length] == '|');
+        }
+    return n;
+}
+
+static bool is_among(const char *name, const char *const *names, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+static void tell_unknown(const fb_records *r, const fb_task_env *env, const char *name,
+                         const char *nearest)
+{
+    char sentence[512];
+
+    (void)snprintf(sentence, sizeof sentence,
+                   "%.300s:%lld: unknown field '%.60s' ignored%s%s%s", r->path,
+                   (long long)r->line, name, nearest == NULL ? "" : "; did you mean '",
+                   nearest == NULL ? "" : nearest, nearest == NULL ? "" : "'?");
+    env->note(env->self, sentence);
+}
+
+fb_status fb_records_note_unknown(fb_records *records, const fb_field *fields,
+                                  const fb_task_env *env)
+{
+    fb_records *r = records;
+    char room[MOST_NAMES][NAME_BYTES];
+    const char *names[MOST_NAMES];
+    const int n = split_names(fields, room);
+
+    for (int i = 0; i < n; i++)
+        names[i] = room[i];
+    for (void *m = fb_json_first(r->record); m != NULL;
+         m = fb_json_next(r->record, m)) {
+        const char *name = fb_json_key(m);
+
+        if (r->n_unknown == FB_MOST_UNKNOWN || is_among(name, names, n) ||
+            is_among(name, (const char *const *)r->unknown, r->n_unknown))
+            continue;
+        r->unknown[r->n_unknown] = fb_strdup(name);
+        if (r->unknown[r->n_unknown] == NULL)
+            return fb_fail(FB_NO_MEMORY, "no memory for a record");
+        r->n_unknown++;
+        tell_unknown(r, env, name, fb_nearest_word(name, names, n));
+    }
     return FB_OK;
 }
 

@@ -61,8 +61,8 @@ bool fb_bound_task_is_default(const fb_bound_task *task, const char *key);
 void fb_bound_task_print(const fb_bound_task *task, fb_text *out);
 void fb_bound_task_print_json(const fb_bound_task *task, fb_text *out);
 
-/* Makes the documents. `env` lends all but `text`, which is provided here, and `skip`,
- * which may be missing (then skips are counted in the failure alone); at most
+/* Makes the documents. `env` lends all but `text`, which is provided here; `skip` may be
+ * missing (then skips are counted in the failure alone), and so may `note`; at most
  * env->samples documents reach env->emit, and reaching that number is success. A
  * document that breaks a promise is FB_FORMAT to the task, which may reject its record;
  * a task that passes it on has a defect, unless it reads data. No document at all is

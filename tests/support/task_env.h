@@ -38,6 +38,7 @@ typedef struct env_list {
     env_document documents[ENV_MOST];
     int n;
     char last_reject[1024];
+    char notes[2048]; /* a line each */
     int n_rejected, n_skipped;
     bool refuses, by_character;
 } env_list;
@@ -124,6 +125,14 @@ static void env_skip(void *self, const char *sentence)
     (void)snprintf(list->last_reject, sizeof list->last_reject, "%s", sentence);
 }
 
+static void env_note(void *self, const char *sentence)
+{
+    env_list *list = self;
+    const size_t n = strlen(list->notes);
+
+    (void)snprintf(list->notes + n, sizeof list->notes - n, "%s\n", sentence);
+}
+
 static fb_task_env env_of(env_list *list)
 {
     return (fb_task_env){.self = list,
@@ -133,7 +142,8 @@ static fb_task_env env_of(env_list *list)
                          .cut = env_cut,
                          .emit = env_emit,
                          .reject = env_reject,
-                         .skip = env_skip};
+                         .skip = env_skip,
+                         .note = env_note};
 }
 
 static void env_clear(env_list *list)

@@ -207,6 +207,40 @@ static void a_bad_record_is_rejected_with_its_line_and_reason(void **state)
             "turn 1: 'answers' is missing");
 }
 
+static void an_unknown_field_is_told_once_per_file(void **state)
+{
+    char want[256];
+
+    (void)state;
+    assert_int_equal(
+        read_text("{\"context\": \"c\", \"question\": \"q\", \"answer\": \"a\", "
+                  "\"task\": \"t\", \"doc_id\": 1}\n"
+                  "{\"context\": \"c\", \"question\": \"r\", \"answer\": \"a\", "
+                  "\"answer_prefx\": \"A:\", \"zzzzzzzz\": 1}\n"
+                  "{\"context\": \"c\", \"question\": \"s\", \"answer\": \"a\", "
+                  "\"answer_prefx\": \"A:\"}\n",
+                  ""),
+        FB_OK);
+    assert_int_equal(list.n, 3);
+    (void)snprintf(want, sizeof want,
+                   "%s:2: unknown field 'answer_prefx' ignored; did you mean "
+                   "'answer_prefix'?\n%s:2: unknown field 'zzzzzzzz' ignored\n",
+                   path, path);
+    assert_string_equal(list.notes, want);
+}
+
+/* The table that is printed is the one that is read. */
+static void the_example_of_the_help_is_a_record(void **state)
+{
+    const fb_task *task = fb_task_find("jsonl");
+
+    (void)state;
+    assert_non_null(task);
+    assert_int_equal(read_text(task->example, ""), FB_OK);
+    assert_int_equal(list.n, 1);
+    assert_string_equal(list.notes, "");
+}
+
 static void refusing_stops_at_the_first_bad_record(void **state)
 {
     (void)state;
@@ -228,6 +262,7 @@ static void a_file_without_a_good_record_is_refused(void **state)
     assert_int_equal(read_text("[]\n", ""), FB_FORMAT);
     assert_non_null(strstr(fb_error_message(), "no document; 1 record was"));
     assert_int_equal(read_text("\n \n", ""), FB_FORMAT);
+    assert_non_null(strstr(fb_error_message(), "help: flexbudget tasks jsonl shows"));
     assert_int_equal(env_make(&env, "jsonl:data=/nowhere/x.jsonl"), FB_NOT_FOUND);
     assert_non_null(strstr(fb_error_message(), "'/nowhere/x.jsonl'"));
     assert_int_equal(env_make(&env, "jsonl:data=/tmp"), FB_FORMAT);
@@ -351,6 +386,10 @@ int main(void)
                                         clear),
         cmocka_unit_test_setup_teardown(
             a_bad_record_is_rejected_with_its_line_and_reason, setup, clear),
+        cmocka_unit_test_setup_teardown(an_unknown_field_is_told_once_per_file, setup,
+                                        clear),
+        cmocka_unit_test_setup_teardown(the_example_of_the_help_is_a_record, setup,
+                                        clear),
         cmocka_unit_test_setup_teardown(refusing_stops_at_the_first_bad_record, setup,
                                         clear),
         cmocka_unit_test_setup_teardown(a_file_without_a_good_record_is_refused, setup,
