@@ -109,8 +109,7 @@ static fb_status join(fb_records *file, const char *before, const char *separato
 
 /* --- probes --- */
 
-static fb_status read_answers(struct record *r, const fb_record *given,
-                              fb_probe *probe)
+static fb_status read_answers(struct record *r, const fb_record *given, fb_probe *probe)
 {
     const char *answers[FB_MAX_STRINGS], **kept;
     void *room;
@@ -193,7 +192,8 @@ static fb_status read_settings(struct record *r, const struct jsonl *p)
     FB_TRY(fb_record_integer(r->fields, fields[MAX_TOKENS].names, p->max_tokens, 1,
                              65536, &r->max_tokens));
     FB_TRY(fb_record_strings(r->fields, fields[STOP].names, r->stop, &r->n_stop));
-    FB_TRY(fb_record_strings(r->fields, fields[CLASSES].names, r->classes, &r->n_classes));
+    FB_TRY(
+        fb_record_strings(r->fields, fields[CLASSES].names, r->classes, &r->n_classes));
     return FB_OK;
 }
 

@@ -97,8 +97,8 @@ typedef enum fb_data_use { FB_DATA_NONE, FB_DATA_OPTIONAL, FB_DATA_NEEDED } fb_d
 
 /* A field of the records that a task reads: what it is called, and what for. */
 typedef struct fb_field {
-    const char *names; /* synonyms, "key|id"; NULL: the end of the table */
-    const char *type;  /* "text", "text or list of texts" */
+    const char *names;  /* synonyms, "key|id"; NULL: the end of the table */
+    const char *type;   /* "text", "text or list of texts" */
     const char *needed; /* "yes", "no", or when */
     const char *help;   /* one line */
 } fb_field;

@@ -22,7 +22,7 @@ static void add_tasks(fb_text *out, const fb_results *r)
     fb_text_puts(out, ", \"tasks\": [");
     for (int i = 0; i < r->n_tasks; i++) {
         fb_text_printf(out, "%s{\"name\": \"%s\", \"version\": %lld, \"params\": %s}",
-                       i > 0 ? ", " : "", r->tasks[i].name,
+                       i > 0 ? ", " : "", r->tasks[i].kind,
                        (long long)r->tasks[i].version,
                        r->tasks[i].params == NULL ? "{}" : r->tasks[i].params);
     }

@@ -94,6 +94,11 @@ void fb_say_smallest(fb_text *text, const fb_analysis *analysis, const fb_table 
 enum { FB_FEW_DOCUMENTS = 10 };
 /* "3 documents: intervals of so few are too narrow; ..." */
 void fb_say_few(fb_text *text, int n_documents);
+/* Whether the full cache itself has the least score that there is: a rule can lose
+ * nothing there, and the table teaches nothing. */
+bool fb_is_at_floor(const fb_analysis *analysis, const fb_table *table);
+/* "the full cache itself scores 0.00: this model cannot do this task" */
+void fb_say_floor(fb_text *text, const fb_table *table);
 /* Names come from files: their control characters after `from` become '?', so that a
  * terminal is not told to do anything. */
 void fb_say_clean(fb_text *text, size_t from);

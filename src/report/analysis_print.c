@@ -259,6 +259,13 @@ static void print_power_of_pairs(fb_text *text, const fb_analysis *a,
     fb_text_puts(text, " apart: all share a letter\n");
 }
 
+static void print_floor(fb_text *text, const fb_analysis *a, const fb_table *table)
+{
+    if (!fb_is_at_floor(a, table)) return;
+    fb_say_floor(text, table);
+    fb_text_puts(text, "\n");
+}
+
 static void print_few(fb_text *text, const fb_table *table)
 {
     if (table->n_documents >= FB_FEW_DOCUMENTS) return;
@@ -342,6 +349,7 @@ void fb_analysis_print_text(fb_text *text, const fb_analysis *a)
         fb_text_puts(text, "\n");
         print_caption(text, a, &a->tables[t]);
         print_rows(text, a, &a->tables[t]);
+        print_floor(text, a, &a->tables[t]);
         print_few(text, &a->tables[t]);
         print_failures(text, a, &a->tables[t]);
         print_marks(text, a, &a->tables[t]);

@@ -48,12 +48,12 @@ static int by_size(const fb_results *r, int a, int b)
     return size != 0 ? (size > 0 ? 1 : -1) : a - b;
 }
 
-static int by_name(const fb_results *r, int a, int b)
+static int by_kind(const fb_results *r, int a, int b)
 {
-    const int name = strcmp(r->tasks[a].name, r->tasks[b].name);
+    const int kind = strcmp(r->tasks[a].kind, r->tasks[b].kind);
     const int64_t version = r->tasks[a].version - r->tasks[b].version;
 
-    if (name != 0) return name;
+    if (kind != 0) return kind;
     return version != 0 ? (version > 0 ? 1 : -1) : a - b;
 }
 
@@ -91,8 +91,8 @@ void fb_say_signature(fb_text *text, const fb_analysis *analysis)
     }
     fb_text_printf(text, "|c:%s|t:", or_unknown(r->compute));
     for (int i = 0, at = -1; i < r->n_tasks; i++) {
-        at = next_of(r, r->n_tasks, at, by_name);
-        fb_text_printf(text, "%s%s.%lld", i == 0 ? "" : ",", r->tasks[at].name,
+        at = next_of(r, r->n_tasks, at, by_kind);
+        fb_text_printf(text, "%s%s.%lld", i == 0 ? "" : ",", r->tasks[at].kind,
                        (long long)r->tasks[at].version);
     }
     fb_text_printf(text, "|n:%d|s:%d|v:", n_samples, n_seeds);

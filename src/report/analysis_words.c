@@ -188,6 +188,25 @@ void fb_say_few(fb_text *text, int n_documents)
     fb_text_puts(text, ": intervals of so few are too narrow; p is exact (sign flips)");
 }
 
+/* Scores that are better when higher begin at 0; losses have no worst value. */
+bool fb_is_at_floor(const fb_analysis *analysis, const fb_table *table)
+{
+    const fb_results *results = analysis->results;
+
+    if (results->tasks[table->task].lower_is_better) return false;
+    for (int r = 0; r < table->n_rows; r++)
+        if (strcmp(results->rules[table->rows[r].rule].expression, "full") == 0)
+            return !(table->rows[r].mean > 0);
+    return false;
+}
+
+void fb_say_floor(fb_text *text, const fb_table *table)
+{
+    fb_text_puts(text, "the full cache itself scores ");
+    fb_say_number(text, 0, table->digits);
+    fb_text_puts(text, ": this model cannot do this task");
+}
+
 void fb_say_clean(fb_text *text, size_t from)
 {
     for (size_t i = from; !text->failed && i < text->n; i++) {

@@ -81,6 +81,19 @@ static void paragraph(const fb_page *page)
     fb_text_puts(page->out, "</p>\n");
 }
 
+/* A task of which the full cache gets nothing is said to teach nothing. */
+static void floors(const fb_page *page)
+{
+    for (int t = 0; t < page->results->n_tasks; t++) {
+        const fb_table *table = fb_analysis_table(page->analysis, t, page->budget);
+
+        if (table == NULL || !fb_is_at_floor(page->analysis, table)) continue;
+        fb_html(page->out, "<p class=\"lead\">On %s ", page->results->tasks[t].name);
+        fb_say_floor(page->out, table);
+        fb_text_puts(page->out, ".</p>\n");
+    }
+}
+
 /* --- badges */
 
 static void badge(const fb_page *page, const char *name, const char *value)
@@ -218,6 +231,7 @@ void fb_page_answer(fb_page *page)
     fb_html_prose(page->out, headline, strlen(headline));
     fb_html(page->out, "</h%d>\n", level);
     paragraph(page);
+    floors(page);
     badges(page);
     fb_page_figures(page);
     order(page);

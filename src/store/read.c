@@ -152,18 +152,20 @@ static fb_status read_tasks(fb_reader *reader)
                           sizeof *tasks));
     tasks = rows;
     FB_TRY(fb_links_take(reader, &reader->tasks, n));
-    fb_reader_query(reader, "SELECT id, name, metric, unit, params, version, "
-                            "lower_is_better, margin FROM task WHERE id IN " TASKS_OF
-                            " ORDER BY " TASK_ORDER);
+    fb_reader_query(
+        reader, "SELECT id, name, metric, unit, params, version, "
+                "lower_is_better, margin, data_sha256 FROM task WHERE id IN " TASKS_OF
+                " ORDER BY " TASK_ORDER);
     while (i < n && fb_query_next(&reader->query)) {
         tasks[i] = (fb_result_task){
-            .name = fb_reader_word(reader, 1),
+            .kind = fb_reader_word(reader, 1),
             .metric = fb_reader_word(reader, 2),
             .unit = fb_reader_word(reader, 3),
             .params = fb_reader_text(reader, 4),
             .version = fb_reader_int(reader, 5),
             .lower_is_better = fb_reader_bool(reader, 6),
             .margin = fb_query_real(&reader->query, 7),
+            .data_sha256 = fb_reader_text(reader, 8),
         };
         fb_links_add(&reader->tasks, fb_reader_int(reader, 0), i);
         i++;
@@ -171,7 +173,8 @@ static fb_status read_tasks(fb_reader *reader)
     fb_links_sort(&reader->tasks);
     reader->results.tasks = tasks;
     reader->results.n_tasks = i;
-    return fb_query_close(&reader->query);
+    FB_TRY(fb_query_close(&reader->query));
+    return fb_name_tasks(&reader->pool, tasks, i);
 }
 
 static fb_result_sample sample_at(fb_reader *reader, int task)

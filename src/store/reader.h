@@ -45,4 +45,7 @@ bool fb_links_find(int *out, const fb_links *links, int64_t id);
 /* Reads the cells with their scores; what they refer to has been read. */
 FB_MUST_USE fb_status fb_reader_cells(fb_reader *reader);
 
+/* Gives each task its name, by kinds, parameters and data: see fb_result_task. */
+FB_MUST_USE fb_status fb_name_tasks(fb_pool *pool, fb_result_task *tasks, int n);
+
 #endif

@@ -175,7 +175,10 @@ FB_MUST_USE fb_status fb_store_digest(fb_store *store, int64_t experiment,
  * ids. */
 
 typedef struct fb_result_task {
-    const char *name, *metric, *unit, *params;
+    /* What it is called: its kind, and where several tasks of an experiment have one
+     * kind, the parameters in which they differ: "recall:pairs=10". */
+    const char *name;
+    const char *kind, *metric, *unit, *params, *data_sha256; /* the last two or NULL */
     int64_t version;
     bool lower_is_better;
     double margin;

@@ -136,6 +136,7 @@ static inline void fake_fill_words(fake *f)
     }
     for (int t = 0; t < f->shape.tasks; t++)
         f->tasks[t] = (fb_result_task){.name = fake_word(f, "task", t),
+                                       .kind = f->words[f->n_words - 1],
                                        .metric = t % 2 == 0 ? "kl" : "f1",
                                        .unit = t % 2 == 0 ? "nat" : "points",
                                        .lower_is_better = t % 2 == 0,

@@ -354,6 +354,13 @@ static fb_tensor not_a_number(fb_ops *ops, const fb_signals *see, const void *pa
     return fb_log(ops, fb_full(ops, 2, (int64_t[]){see->kv_heads, see->m}, value));
 }
 
+static fb_tensor three_rows(fb_ops *ops, const fb_signals *see, const void *params)
+{
+    (void)see;
+    (void)params;
+    return fb_full(ops, 2, (int64_t[]){3, 7}, 1);
+}
+
 static const fb_rule broken = {FB_RULE_HEAD,
                                .kind = FB_KIND_RULE,
                                .name = "broken",
@@ -385,7 +392,7 @@ static void open_with(const fb_rule *rule)
     assert_ok(fb_rule_bind(&place->rule, rule));
 }
 
-static void loses_its_own_cells(const fb_rule *rule)
+static void loses_its_own_cells(const fb_rule *rule, const char *words)
 {
     const fb_results *r = NULL;
     fb_store *store = NULL;
@@ -403,7 +410,7 @@ static void loses_its_own_cells(const fb_rule *rule)
         failed++;
         assert_string_equal(r->cells[i].status, "failed");
         assert_string_equal(r->rules[r->cells[i].rule].label, "h2o");
-        assert_non_null(strstr(r->cells[i].reason, "NaN"));
+        assert_non_null(strstr(r->cells[i].reason, words));
     }
     assert_int_equal(failed, 4);
     fb_results_free(r);
@@ -413,13 +420,22 @@ static void loses_its_own_cells(const fb_rule *rule)
 static void a_rule_that_breaks_a_promise_loses_its_own_cells(void **state)
 {
     (void)state;
-    loses_its_own_cells(&broken);
+    loses_its_own_cells(&broken, "NaN");
 }
 
 static void so_does_one_that_reads_the_future(void **state)
 {
     (void)state;
-    loses_its_own_cells(&broken_oracle);
+    loses_its_own_cells(&broken_oracle, "NaN");
+}
+
+static void a_wrong_shape_is_told_as_it_came(void **state)
+{
+    fb_rule rule = broken;
+
+    (void)state;
+    rule.score = three_rows;
+    loses_its_own_cells(&rule, "wrong shape: [3, 7] came, [R, ");
 }
 
 static void another_that_reads_the_future_goes_on(void **state)
@@ -756,6 +772,7 @@ int main(void)
         test(a_rule_that_breaks_a_promise_loses_its_own_cells),
         test(so_does_one_that_reads_the_future),
         test(another_that_reads_the_future_goes_on),
+        test(a_wrong_shape_is_told_as_it_came),
         test(failed_cells_are_tried_again),
         test(a_warning_that_no_longer_holds_is_gone),
         test(keys_and_metrics_of_a_record_are_the_users),

@@ -163,6 +163,29 @@ static void intervals_of_few_documents_have_a_caveat(void **state)
     fb_free(html);
 }
 
+/* The first rule of each task is made one that does not differ from the baseline. */
+static void a_rule_is_called_first_only_if_it_beats_the_baseline(void **state)
+{
+    fake *f = fake_new(usual);
+    const fb_analysis *analysis = &f->analysis;
+    char *html;
+
+    (void)state;
+    assert_ok(fb_report_html(&html, &analysis, 1, NULL));
+    assert_int_equal(count(html, end_of_body(html), "First of the rules"), 2);
+    fb_free(html);
+    for (int t = 0; t < f->analysis.n_tables; t++)
+        for (int r = 0; r < f->tables[t].n_rows; r++)
+            if (f->tables[t].rows[r].verdict == FB_VERDICT_better)
+                f->tables[t].rows[r].verdict = FB_VERDICT_open;
+    assert_ok(fb_report_html(&html, &analysis, 1, NULL));
+    assert_int_equal(count(html, end_of_body(html), "First of the rules"), 0);
+    assert_int_equal(count(html, end_of_body(html), "t is not distinguishable from"),
+                     2);
+    fb_free(html);
+    fake_free(f);
+}
+
 static void as_many_samples_as_asked_for_are_shown(void **state)
 {
     const fb_report_options two = {.samples = 2}, all = {.samples = 0};
@@ -305,6 +328,7 @@ int main(void)
         cmocka_unit_test(hostile_words_never_become_markup),
         cmocka_unit_test(every_part_is_there_without_a_script),
         cmocka_unit_test(intervals_of_few_documents_have_a_caveat),
+        cmocka_unit_test(a_rule_is_called_first_only_if_it_beats_the_baseline),
         cmocka_unit_test(as_many_samples_as_asked_for_are_shown),
         cmocka_unit_test(texts_stay_out_when_asked),
         cmocka_unit_test(the_title_is_the_experiments_or_as_asked),
