@@ -139,7 +139,7 @@ static fb_status check_spec(const fb_results *results, const char *path)
 {
     char sha256[FB_HASH_HEX];
 
-    fb_hash_bytes(results->spec, strlen(results->spec), sha256);
+    FB_TRY(fb_spec_hash_text(results->spec, sha256));
     if (strcmp(sha256, results->spec_sha256) == 0) return FB_OK;
     return fb_fail(FB_IO,
                    "results '%s': the specification of '%.80s' is not the one that was "
