@@ -135,6 +135,18 @@ static fb_status check_cell(const fb_results *results, const fb_result_cell *cel
 
 /* --- all of them --- */
 
+static fb_status check_spec(const fb_results *results, const char *path)
+{
+    char sha256[FB_HASH_HEX];
+
+    FB_TRY(fb_spec_hash_text(results->spec, sha256));
+    if (strcmp(sha256, results->spec_sha256) == 0) return FB_OK;
+    return fb_fail(FB_IO,
+                   "results '%s': the specification of '%.80s' is not the one that was "
+                   "stored; take the file from where it was made, or run again",
+                   path, results->name);
+}
+
 static fb_status refuse(const fb_results *results, const fb_result_cell *first, int n,
                         const char *path)
 {
@@ -156,6 +168,7 @@ fb_status fb_cells_check(const fb_results *results, const char *path, bool stric
     const fb_result_cell *first = NULL;
     int n = 0;
 
+    FB_TRY(check_spec(results, path));
     for (int i = 0; i < results->n_cells; i++) {
         const fb_result_cell *cell = &results->cells[i];
         bool is_changed = false;

@@ -100,6 +100,8 @@ FB_MUST_USE fb_status fb_spec_check_arithmetic(const fb_spec *spec, int64_t k,
 FB_MUST_USE fb_status fb_spec_print(const fb_spec *spec, bool for_people, fb_text *out);
 /* Of the effective text without the names of files whose hashes are in it. */
 FB_MUST_USE fb_status fb_spec_hash(const fb_spec *spec, char out[FB_HASH_HEX]);
+/* The same of an effective text that was printed and not `for_people`. */
+FB_MUST_USE fb_status fb_spec_hash_text(const char *text, char out[FB_HASH_HEX]);
 /* What two effective texts differ in: "budgets changed (10%,20% -> 10%,40%), ...". */
 FB_MUST_USE fb_status fb_spec_changes(const char *before, const char *after,
                                       fb_text *out);

@@ -28,9 +28,6 @@ static void add_scalar(fb_text *out, const char *text)
         fb_json_add_string(out, text);
 }
 
-/* The hashed text names no file whose hash stands in it: a copy is the same file. */
-typedef enum view { HASHED, STORED, SHOWN } view;
-
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -38,7 +35,7 @@ static const char *base_name(const char *path)
     return slash == NULL ? path : slash + 1;
 }
 
-static void add_task(const fb_spec *spec, int task, view how, fb_text *out)
+void fb_spec_print_task(const fb_spec *spec, int task, bool for_people, fb_text *out)
 {
     const fb_bound_task *bound = spec->tasks[task];
     const char *data = fb_bound_task_data(bound);
@@ -46,19 +43,14 @@ static void add_task(const fb_spec *spec, int task, view how, fb_text *out)
 
     fb_bound_task_print(bound, out);
     if (data == NULL || out->failed) return;
-    fb_text_puts(out, strchr(out->bytes + before, ':') == NULL ? ":" : ",");
-    if (how != HASHED)
-        fb_text_printf(out, "data=%s,", how == SHOWN ? data : base_name(data));
-    fb_text_printf(out, "sha256=%s", fb_bound_task_data_sha256(bound));
-}
-
-void fb_spec_print_task(const fb_spec *spec, int task, bool for_people, fb_text *out)
-{
-    add_task(spec, task, for_people ? SHOWN : STORED, out);
+    fb_text_printf(out, "%cdata=%s,sha256=%s",
+                   strchr(out->bytes + before, ':') == NULL ? ':' : ',',
+                   for_people ? data : base_name(data),
+                   fb_bound_task_data_sha256(bound));
 }
 
 /* The i-th item of a setting in canonical form. */
-static void add_item(const fb_spec *spec, int row, int i, view how, fb_text *out)
+static void add_item(const fb_spec *spec, int row, int i, bool for_people, fb_text *out)
 {
     const fb_value *value = &spec->values.value[row];
     char text[64];
@@ -69,7 +61,7 @@ static void add_item(const fb_spec *spec, int row, int i, view how, fb_text *out
                        fb_bound_rule_text(spec->rules[i].rule));
         break;
     case FB_SET_tasks:
-        add_task(spec, i, how, out);
+        fb_spec_print_task(spec, i, for_people, out);
         break;
     case FB_SET_budgets:
         fb_budget_print(&spec->budgets[i], text, sizeof text);
@@ -79,8 +71,8 @@ static void add_item(const fb_spec *spec, int row, int i, view how, fb_text *out
         fb_text_puts(out, spec->baseline);
         break;
     case FB_SET_model:
-        fb_text_puts(out, how == SHOWN ? value->items[i].text
-                                       : base_name(value->items[i].text));
+        fb_text_puts(out, for_people ? value->items[i].text
+                                     : base_name(value->items[i].text));
         break;
     default:
         fb_text_puts(out, i < value->n ? value->items[i].text : "");
@@ -102,12 +94,13 @@ static int n_items(const fb_spec *spec, int row)
     }
 }
 
-static void add_quoted_item(const fb_spec *spec, int row, int i, view how, fb_text *out)
+static void add_quoted_item(const fb_spec *spec, int row, int i, bool for_people,
+                            fb_text *out)
 {
     fb_text item = {0};
 
     fb_text_init(&item, 0);
-    add_item(spec, row, i, how, &item);
+    add_item(spec, row, i, for_people, &item);
     add_scalar(out, fb_text_string(&item));
     if (item.failed) out->failed = true;
     fb_text_clear(&item);
@@ -127,7 +120,7 @@ static void add_origin(const fb_spec *spec, int row, fb_text *out)
     if (fb_settings()[row].unhashed) fb_text_puts(out, ", not hashed");
 }
 
-static void add_setting(const fb_spec *spec, int row, view how, fb_text *out)
+static void add_setting(const fb_spec *spec, int row, bool for_people, fb_text *out)
 {
     const fb_option *option = &fb_settings()[row];
     const char *dot = strrchr(option->key, '.');
@@ -138,33 +131,31 @@ static void add_setting(const fb_spec *spec, int row, view how, fb_text *out)
                    dot == NULL ? option->key : dot + 1);
     if (!fb_option_is_list(option)) {
         fb_text_puts(out, " ");
-        add_quoted_item(spec, row, 0, how, out);
+        add_quoted_item(spec, row, 0, for_people, out);
     } else if (!is_block) {
         fb_text_puts(out, " [");
         for (int i = 0; i < n_items(spec, row); i++) {
             if (i > 0) fb_text_puts(out, ", ");
-            add_quoted_item(spec, row, i, how, out);
+            add_quoted_item(spec, row, i, for_people, out);
         }
         fb_text_puts(out, "]");
     }
-    if (how == SHOWN) add_origin(spec, row, out);
+    if (for_people) add_origin(spec, row, out);
     fb_text_puts(out, "\n");
     for (int i = 0; is_block && i < n_items(spec, row); i++) {
         fb_text_puts(out, "  - ");
-        add_quoted_item(spec, row, i, how, out);
+        add_quoted_item(spec, row, i, for_people, out);
         fb_text_puts(out, "\n");
     }
 }
 
 /* --- the whole --- */
 
-static bool is_printed(const fb_spec *spec, int row, view how)
+static bool is_printed(int row, bool for_people)
 {
     const fb_option *option = &fb_settings()[row];
 
-    if (row == FB_SET_model && how == HASHED) /* until a model is bound */
-        return fb_values_is(&spec->values, FB_SET_model_sha256, "auto");
-    return option->type != FB_TYPE_LATER && (how == SHOWN || !option->unhashed);
+    return option->type != FB_TYPE_LATER && (for_people || !option->unhashed);
 }
 
 static size_t section_length(int row)
@@ -184,46 +175,30 @@ static bool same_section(int a, int b)
 }
 
 /* True if an earlier row has opened the section of `row`. */
-static bool section_is_done(const fb_spec *spec, int row, view how)
+static bool section_is_done(int row, bool for_people)
 {
     for (int i = 0; i < row; i++)
-        if (section_length(row) > 0 && is_printed(spec, i, how) && same_section(i, row))
+        if (section_length(row) > 0 && is_printed(i, for_people) &&
+            same_section(i, row))
             return true;
     return false;
 }
 
-static fb_status print(const fb_spec *spec, view how, fb_text *out)
+fb_status fb_spec_print(const fb_spec *spec, bool for_people, fb_text *out)
 {
     for (int row = 0; row < FB_SET_COUNT; row++) {
-        if (!is_printed(spec, row, how) || section_is_done(spec, row, how)) continue;
+        if (!is_printed(row, for_people) || section_is_done(row, for_people)) continue;
         if (section_length(row) == 0) {
-            add_setting(spec, row, how, out);
+            add_setting(spec, row, for_people, out);
             continue;
         }
         fb_text_printf(out, "%.*s:\n", (int)section_length(row),
                        fb_settings()[row].key);
         for (int i = row; i < FB_SET_COUNT; i++)
-            if (is_printed(spec, i, how) && same_section(i, row))
-                add_setting(spec, i, how, out);
+            if (is_printed(i, for_people) && same_section(i, row))
+                add_setting(spec, i, for_people, out);
     }
     return fb_text_status(out);
-}
-
-fb_status fb_spec_print(const fb_spec *spec, bool for_people, fb_text *out)
-{
-    return print(spec, for_people ? SHOWN : STORED, out);
-}
-
-fb_status fb_spec_hash(const fb_spec *spec, char out[FB_HASH_HEX])
-{
-    fb_text text = {0};
-    fb_status status;
-
-    fb_text_init(&text, 0);
-    status = print(spec, HASHED, &text);
-    if (status == FB_OK) fb_hash_bytes(text.bytes, text.n, out);
-    fb_text_clear(&text);
-    return status;
 }
 
 /* --- differences --- */
@@ -239,41 +214,19 @@ static void join(const fb_spec *spec, int row, fb_text *out)
         fb_text_printf(out, "%s%s", i > 0 ? "," : "", value->items[i].text);
 }
 
-/* Takes "data=NAME," out where the hash of the data follows. */
-static void drop_names(char *items)
-{
-    char *name = items, *hash;
-
-    while ((name = strstr(name, "data=")) != NULL) {
-        hash = strstr(name, ",sha256=");
-        if (hash == NULL) return;
-        if (strchr(name, ',') == hash) memmove(name, hash + 1, strlen(hash));
-        name++;
-    }
-}
-
 /* Files of other names and the same hashes are no change. */
 static bool is_renamed(const fb_spec *a, const fb_spec *b, int row)
 {
     const char *hash = fb_values_text(&a->values, FB_SET_model_sha256);
-    fb_text before = {0}, after = {0};
-    bool same = false;
+    const fb_value *x = &a->values.value[row], *y = &b->values.value[row];
 
     if (row == FB_SET_model)
         return strcmp(hash, "auto") != 0 &&
                fb_values_is(&b->values, FB_SET_model_sha256, hash);
-    if (row != FB_SET_tasks) return false;
-    join(a, row, &before);
-    join(b, row, &after);
-    if (fb_text_status(&before) == FB_OK && fb_text_status(&after) == FB_OK &&
-        before.n > 0 && after.n > 0) {
-        drop_names(before.bytes);
-        drop_names(after.bytes);
-        same = strcmp(before.bytes, after.bytes) == 0;
-    }
-    fb_text_clear(&before);
-    fb_text_clear(&after);
-    return same;
+    if (row != FB_SET_tasks || x->n != y->n) return false;
+    for (int i = 0; i < x->n; i++)
+        if (!fb_spec_is_same_task(x->items[i].text, y->items[i].text)) return false;
+    return true;
 }
 
 /* Where two texts begin to differ: behind a comma, with the name of the data before its
@@ -336,7 +289,7 @@ fb_status fb_spec_changes(const char *before, const char *after, fb_text *out)
     if (status == FB_OK) status = fb_spec_parse(&a, "before", before, strlen(before));
     if (status == FB_OK) status = fb_spec_parse(&b, "after", after, strlen(after));
     for (int row = 0; status == FB_OK && row < FB_SET_COUNT; row++)
-        if (is_printed(&a, row, STORED) && !is_renamed(&a, &b, row))
+        if (is_printed(row, false) && !is_renamed(&a, &b, row))
             add_change(&a, &b, row, out);
     if (status == FB_OK) status = fb_text_status(out);
     fb_spec_clear(&a);

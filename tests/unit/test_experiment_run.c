@@ -200,6 +200,9 @@ static void changed_cells_are_refused_and_lost_scores_made_again(void **state)
         change_results(name, changes[i]);
         assert_fails(run(name, NULL), FB_IO, "1 of 10 cells is not what was stored");
     }
+    assert_ok(run("c.db", NULL));
+    change_results("c.db", "UPDATE experiment SET spec = spec || '#'");
+    assert_fails(run("c.db", NULL), FB_IO, "the specification of ");
 }
 
 /* Runs records of the user's, who has changed the file since or not. */

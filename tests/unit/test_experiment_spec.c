@@ -170,6 +170,24 @@ static void the_data_is_known_by_its_bytes_and_not_by_its_path(void **state)
     assert_string_equal(here, there);
 }
 
+static void a_name_in_other_words_counts(void **state)
+{
+    char one[FB_HASH_HEX], other[FB_HASH_HEX];
+
+    (void)state;
+    assert_ok(fb_spec_hash_text("question: \"a:data=x,sha256=1\"\ntasks:\n", one));
+    assert_ok(fb_spec_hash_text("question: \"a:data=y,sha256=1\"\ntasks:\n", other));
+    assert_string_not_equal(one, other);
+    assert_ok(fb_spec_hash_text("model:\n  file: a\n  sha256: auto\n", one));
+    assert_ok(fb_spec_hash_text("model:\n  file: b\n  sha256: auto\n", other));
+    assert_string_not_equal(one, other);
+    assert_ok(fb_spec_hash_text("model:\n  file: a\n  sha256: 12\n", one));
+    assert_ok(fb_spec_hash_text("model:\n  file: b\n  sha256: 12\n", other));
+    assert_string_equal(one, other);
+    assert_ok(fb_spec_hash_text("model:\n  file: b\n  sha256: 13\n", other));
+    assert_string_not_equal(one, other);
+}
+
 static void the_effective_text_holds_the_data_to_its_hash(void **state)
 {
     char before[FB_HASH_HEX], after[FB_HASH_HEX];
@@ -440,6 +458,7 @@ int main(void)
         test(the_folder_of_the_model_is_no_part_of_the_identity),
         test(a_model_with_another_hash_is_refused),
         test_in_folder(the_data_is_known_by_its_bytes_and_not_by_its_path),
+        test_in_folder(a_name_in_other_words_counts),
         test_in_folder(the_effective_text_holds_the_data_to_its_hash),
         test_in_folder(data_that_cannot_be_read_is_said_with_its_place),
         test_in_folder(a_copy_of_the_data_is_the_same_task),
