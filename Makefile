@@ -150,7 +150,7 @@ test: all $(TEST_BUILT) ## every test; the last line is "N passed, N failed"
 	$(RUN_TESTS) --timeout $(if $(filter release debug,$(VARIANT)),120,600) $(TESTS)
 test-long: all $(TEST_BUILT) ## the same with loops of 10^6 and more
 	FLEXBUDGET_TEST_LONG=1 $(RUN_TESTS) --timeout 3600 $(TESTS)
-test-real: all $(REAL_BUILT) $(MODEL) ## the default model (fetched once) against references; LONG=1: all of them
+test-real: all $(REAL_BUILT) $(MODEL) ## the default model (fetched once) against references; LONG=1: all documents
 	$(if $(LONG),FLEXBUDGET_TEST_LONG=1) FLEXBUDGET_TEST_MODEL=$(abspath $(MODEL)) \
 	    $(RUN_TESTS) --jobs 1 --timeout $(if $(LONG),3600,480) $(REAL_TESTS)
 $(MODEL):

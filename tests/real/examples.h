@@ -178,28 +178,26 @@ static inline void examples_close(examples *e)
 
 /* --- how near a kept set was to another ------------------------------------------------ */
 
-static inline bool is_kept(const fb_kept *kept, int slot, int64_t position)
-{
-    for (int64_t i = 0; i < kept->count[slot]; i++)
-        if (kept->position[slot][i] == position) return true;
-    return false;
-}
-
 /* Of the entries with scores [m] that no question protects. */
 static inline void note_slot(edge *out, const fb_kept *kept, int slot,
                              const float *scores_of, int64_t m)
 {
+    bool stays[1024] = {false};
     double low = HUGE_VAL, high = -HUGE_VAL;
 
+    for (int64_t i = 0; i < kept->count[slot]; i++) {
+        assert_in_range(kept->position[slot][i], 0, 1023);
+        stays[kept->position[slot][i]] = true;
+    }
     for (int64_t j = 0; j < m; j++)
-        if (!is_kept(kept, slot, j)) high = fmax(high, (double)scores_of[j]);
+        if (!stays[j]) high = fmax(high, (double)scores_of[j]);
     for (int64_t j = 0; j < m; j++) {
         const double s = (double)scores_of[j];
 
-        if (s >= high && is_kept(kept, slot, j)) low = fmin(low, s);
+        if (stays[j] && s >= high) low = fmin(low, s);
         out->n_near += fabs(s - high) <= 1e-4 * fabs(high);
     }
-    out->n_near--; /* itself */
+    out->n_near--; /* the highest that went is near itself */
     if ((low - high) / fabs(high) >= out->distance) return;
     out->distance = (low - high) / fabs(high);
     out->slot = slot;
@@ -215,11 +213,11 @@ static inline edge find_edge(const examples *e, const fb_reading *reading, int r
         const fb_tensor score_of = fb_reading_score(reading, rule, l);
         const int64_t m = fb_size(e->rig.ops, score_of, 1);
         const int64_t n_free = fb_reading_tokens(reading) - protect_last;
-        const bool shared = fb_size(e->rig.ops, score_of, 0) == 1;
         float *all = reference_floats(e->rig.ops, score_of);
 
+        assert_int_equal(fb_size(e->rig.ops, score_of, 0), KV_HEADS);
         for (int g = 0; g < KV_HEADS; g++)
-            note_slot(&out, kept, l * KV_HEADS + g, all + (shared ? 0 : g * m),
+            note_slot(&out, kept, l * KV_HEADS + g, all + g * m,
                       m < n_free ? m : n_free);
         fb_free(all);
     }
