@@ -102,21 +102,17 @@ static fb_status add_time(const fb_job *job, const fb_outline *outline, fb_text 
     return FB_OK;
 }
 
-/* Lines of warnings about the data of the tasks. */
+static void warn(void *self, const char *sentence)
+{
+    (void)self;
+    fb_say_warning(sentence);
+}
+
+/* Warnings about the data of the tasks. */
 static void say_notes(const fb_job *job)
 {
-    for (int i = 0; i < job->spec->n_tasks; i++) {
-        const char *lines = fb_text_string(&job->plan->tasks[i].notes);
-
-        while (*lines != '\0') {
-            const size_t n = strcspn(lines, "\n");
-            char line[512];
-
-            (void)snprintf(line, sizeof line, "%.*s", (int)n, lines);
-            fb_say_warning(line);
-            lines += n + (lines[n] == '\n');
-        }
-    }
+    for (int i = 0; i < job->spec->n_tasks; i++)
+        fb_plan_notes(job->plan, i, warn, NULL);
 }
 
 static fb_status make_outline(fb_outline *out, const fb_job *job)

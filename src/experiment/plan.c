@@ -91,6 +91,20 @@ void fb_plan_warn(const fb_plan *plan, const fb_filter *only, fb_report *report,
     }
 }
 
+void fb_plan_notes(const fb_plan *plan, int task, fb_report *report, void *self)
+{
+    const char *lines = fb_text_string(&plan->tasks[task].notes);
+
+    while (*lines != '\0') {
+        const size_t n = strcspn(lines, "\n");
+        char line[512];
+
+        (void)snprintf(line, sizeof line, "%.*s", (int)n, lines);
+        report(self, line);
+        lines += n + (lines[n] == '\n');
+    }
+}
+
 /* --- making --- */
 
 /* Samples of a document behind each other, otherwise in the order they were made: each
@@ -182,7 +196,7 @@ void fb_plan_free(fb_plan *plan)
         fb_free(plan->tasks[i].first_rejection);
         fb_text_clear(&plan->tasks[i].notes);
     }
-    fb_table_clear(&plan->streams);
+    fb_index_clear(&plan->streams);
     fb_free(plan->documents);
     fb_free(plan->samples);
     fb_free(plan->tasks);

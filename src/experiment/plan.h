@@ -17,7 +17,7 @@
 #ifndef FB_EXPERIMENT_PLAN_H
 #define FB_EXPERIMENT_PLAN_H
 
-#include "base/table.h"
+#include "base/index.h"
 #include "model/model.h"
 #include "spec/spec.h"
 
@@ -79,7 +79,7 @@ typedef struct fb_plan {
     fb_plan_sample *samples; /* by document */
     fb_plan_task *tasks;     /* [spec.n_tasks] */
     int n_documents, n_samples;
-    fb_table streams; /* of documents, to their index */
+    fb_index streams; /* of documents, to their index */
 } fb_plan;
 
 /* Makes the documents of all tasks and checks budgets against them. Each refusal is
@@ -87,6 +87,9 @@ typedef struct fb_plan {
 FB_MUST_USE fb_status fb_plan_new(fb_plan **out, const fb_spec *spec,
                                   const fb_model *model, fb_report *report, void *self);
 void fb_plan_free(fb_plan *plan); /* takes NULL */
+
+/* Each of the task's notes is one call of `report`. */
+void fb_plan_notes(const fb_plan *plan, int task, fb_report *report, void *self);
 
 typedef struct fb_filter fb_filter; /* below */
 
@@ -98,7 +101,6 @@ void fb_plan_warn(const fb_plan *plan, const fb_filter *only, fb_report *report,
 /* Which cells: "rule=snapkv*,task=needle,sample=needle/3,budget=20%,seed=1". Values are
  * patterns with * and ?; the same key twice means either. A comma begins a new item only
  * outside brackets and before one of these keys: others belong to the value. */
-
 FB_MUST_USE fb_status fb_filter_parse(fb_filter **out, const char *text);
 void fb_filter_free(fb_filter *filter); /* takes NULL */
 /* NULL lets everything through. A value of NULL passes: it is not asked about. */

@@ -243,7 +243,7 @@ static int find_document(const fb_plan *plan, const fb_plan_document *document)
     size_t at = 0;
     int i;
 
-    while (fb_table_next(&plan->streams, document->stream, &at, &i)) {
+    while (fb_index_next(&plan->streams, document->stream, &at, &i)) {
         const fb_plan_document *d = &plan->documents[i];
 
         if (d->context.n == document->context.n &&
@@ -280,7 +280,7 @@ static fb_status add_document(fb_plan *plan, fb_plan_document *document, int *in
     status = fb_list_grow((void **)&plan->documents, plan->n_documents,
                           sizeof *plan->documents);
     if (status == FB_OK)
-        status = fb_table_add(&plan->streams, document->stream, plan->n_documents);
+        status = fb_index_add(&plan->streams, document->stream, plan->n_documents);
     if (status != FB_OK) {
         clear_document(document);
         return status;

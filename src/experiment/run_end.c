@@ -29,19 +29,27 @@ static fb_status warn(fb_runner *run, const char *format, ...)
     return fb_store_put_note(run->store, run->rows.experiment, 0, "warning", text);
 }
 
-/* Said before the run: here they are only kept. */
-static fb_status keep_notes(fb_runner *run, const char *lines)
+/* A note of the plan, said before the run: here it is only kept. */
+struct keeping {
+    const fb_runner *run;
+    fb_status status;
+};
+
+static void keep_note(void *self, const char *sentence)
 {
-    char text[512];
+    struct keeping *k = self;
 
-    while (*lines != '\0' && run->options->only == NULL) {
-        const size_t n = strcspn(lines, "\n");
+    if (k->status == FB_OK)
+        k->status = fb_store_put_note(k->run->store, k->run->rows.experiment, 0,
+                                      "warning", sentence);
+}
 
-        (void)snprintf(text, sizeof text, "%.*s", (int)n, lines);
-        FB_TRY(fb_store_put_note(run->store, run->rows.experiment, 0, "warning", text));
-        lines += n + (lines[n] == '\n');
-    }
-    return FB_OK;
+static fb_status keep_notes(const fb_runner *run, int task)
+{
+    struct keeping keeping = {run, FB_OK};
+
+    if (run->options->only == NULL) fb_plan_notes(run->plan, task, keep_note, &keeping);
+    return keeping.status;
 }
 
 static fb_status warn_tasks(fb_runner *run)
@@ -52,7 +60,7 @@ static fb_status warn_tasks(fb_runner *run)
         const fb_plan_task *task = &plan->tasks[i];
         const char *name = fb_bound_task_get(plan->spec->tasks[i])->name;
 
-        FB_TRY(keep_notes(run, fb_text_string(&task->notes)));
+        FB_TRY(keep_notes(run, i));
         if (task->cut > 0)
             FB_TRY(warn(run,
                         "%lld %s of %s %s longer than the model's %lld tokens; "

@@ -5,9 +5,11 @@
 #include "experiment/host.h"
 #include "experiment/run_inside.h"
 
+#include <stdio.h>
+
 /* --- what is there --- */
 
-static double bytes_now(void)
+double fb_run_bytes_now(void)
 {
     double bytes = 0;
 
@@ -33,7 +35,8 @@ int64_t fb_run_limit(const fb_plan *plan, const fb_run_options *options)
     if (options->memory > 0) return options->memory;
     fb_host_read(&host);
     if (host.available_bytes <= 0) return INT64_MAX;
-    return (int64_t)(((double)host.available_bytes - load) * 0.8 + bytes_now() + load);
+    return (int64_t)(((double)host.available_bytes - load) * 0.8 + fb_run_bytes_now() +
+                     load);
 }
 
 /* --- what is needed --- */
@@ -49,19 +52,32 @@ static double cache_bytes(const fb_plan *plan, int64_t entries)
            (double)fb_entry_bytes(&plan->shape);
 }
 
+double fb_run_cell_bytes(const fb_plan *plan, const fb_cell *cell)
+{
+    return cell->budget < 0 ? 0 : cache_bytes(plan, cell->k);
+}
+
+/* FB_BUDGET: `what` needs more than the limit. */
+static fb_status refuse(double limit, double needed, const char *what, const char *help)
+{
+    char have[32], wanted[32];
+
+    fb_print_size(limit, have, sizeof have);
+    fb_print_size(needed, wanted, sizeof wanted);
+    return fb_fail(FB_BUDGET,
+                   "memory limit of %s: %s needs %s\nhelp: --memory with more, or %s",
+                   have, what, wanted, help);
+}
+
 static fb_status check_context(const need *n, int document)
 {
     const int64_t tokens = n->plan->documents[document].context.n;
     const double bytes = n->base + cache_bytes(n->plan, tokens);
-    char have[32], wanted[32];
+    char what[64];
 
     if (bytes <= n->limit) return FB_OK;
-    fb_print_size(n->limit, have, sizeof have);
-    fb_print_size(bytes, wanted, sizeof wanted);
-    return fb_fail(FB_BUDGET,
-                   "memory limit of %s: a context of %lld tokens needs %s\nhelp: "
-                   "--memory with more, or shorter contexts",
-                   have, (long long)tokens, wanted);
+    (void)snprintf(what, sizeof what, "a context of %lld tokens", (long long)tokens);
+    return refuse(n->limit, bytes, what, "shorter contexts");
 }
 
 static fb_status check_cell(const need *n, int document, const fb_cell *cell)
@@ -70,7 +86,7 @@ static fb_status check_cell(const need *n, int document, const fb_cell *cell)
     const fb_question question = fb_run_question(sample);
     const fb_answer_options options = fb_run_answer_options(sample);
     const double full = cache_bytes(n->plan, n->plan->documents[document].context.n);
-    const double own = cell->budget < 0 ? 0 : cache_bytes(n->plan, cell->k);
+    const double own = fb_run_cell_bytes(n->plan, cell);
     const double answer = (double)fb_answer_bytes(fb_model_get_facts(n->plan->model),
                                                   &question, &options);
 
@@ -95,7 +111,7 @@ static fb_status check_document(const need *n, const fb_filter *only, int docume
 fb_status fb_run_check_memory(const fb_plan *plan, const fb_run_options *options)
 {
     const need n = {plan, (double)fb_run_limit(plan, options),
-                    bytes_now() + bytes_to_load(plan)};
+                    fb_run_bytes_now() + bytes_to_load(plan)};
 
     for (int i = 0; i < plan->n_documents; i++)
         FB_TRY(check_document(&n, options->only, i));
@@ -104,14 +120,7 @@ fb_status fb_run_check_memory(const fb_plan *plan, const fb_run_options *options
 
 fb_status fb_run_refuse_memory(double limit, double needed)
 {
-    char have[32], wanted[32];
-
-    fb_print_size(limit, have, sizeof have);
-    fb_print_size(needed, wanted, sizeof wanted);
-    return fb_fail(FB_BUDGET,
-                   "memory limit of %s: a single cell needs %s\nhelp: --memory with "
-                   "more, or a smaller budget",
-                   have, wanted);
+    return refuse(limit, needed, "a single cell", "a smaller budget");
 }
 
 fb_status fb_run_check(const fb_plan *plan, const fb_run_options *options)

@@ -46,14 +46,18 @@ static fb_status check_program(const fb_run_options *options, const fb_results *
         options->path, other->program, fb_program);
 }
 
-/* `text` and `sha256`: the specification and its hash. */
+/* `text` and `sha256`: the specification and its hash. `own_out` is what the file holds
+ * of the same experiment, NULL if nothing; free it with fb_results_free. */
 static fb_status check_other(fb_store *store, const fb_run_options *options,
-                             const char *text, const char *sha256)
+                             const char *text, const char *sha256,
+                             const fb_results **own_out)
 {
     const fb_results *results = NULL;
     fb_status status = fb_store_read(store, sha256, &results);
+    const bool is_own = status == FB_OK;
 
-    if (status == FB_OK) {
+    *own_out = NULL;
+    if (is_own) {
         status = fb_cells_check(results, options->path, false);
     } else if (status == FB_NOT_FOUND) {
         status = fb_store_read(store, NULL, &results);
@@ -62,7 +66,10 @@ static fb_status check_other(fb_store *store, const fb_run_options *options,
             status = refuse_other(options, results, text);
     }
     if (status == FB_OK) status = check_program(options, results);
-    fb_results_free(results);
+    if (status == FB_OK && is_own)
+        *own_out = results;
+    else
+        fb_results_free(results);
     return status;
 }
 
@@ -353,6 +360,7 @@ fb_status fb_run_check_file(const fb_plan *plan, const fb_run_options *options)
 {
     char sha256[FB_HASH_HEX];
     struct stat info;
+    const fb_results *own = NULL;
     fb_store *store = NULL;
     fb_text text = {0};
     fb_status status;
@@ -362,7 +370,8 @@ fb_status fb_run_check_file(const fb_plan *plan, const fb_run_options *options)
     status = print_spec(plan, &text, sha256);
     if (status == FB_OK) status = fb_store_open_read(&store, options->path);
     if (status == FB_OK)
-        status = check_other(store, options, fb_text_string(&text), sha256);
+        status = check_other(store, options, fb_text_string(&text), sha256, &own);
+    fb_results_free(own);
     fb_store_close(store);
     fb_text_clear(&text);
     return status;
@@ -379,31 +388,28 @@ static fb_status keep_model_name(fb_runner *run, const fb_results *own)
 }
 
 /* Of the same experiment, begun before: what has lost rows is open again. */
-static fb_status take_up(fb_runner *run)
+static fb_status take_up(fb_runner *run, const fb_results *own)
 {
-    const fb_results *own = NULL;
-    fb_status status = fb_store_read(run->store, run->rows.spec_sha256, &own);
-
-    if (status == FB_NOT_FOUND) return FB_OK;
-    if (status == FB_OK) status = keep_model_name(run, own);
-    for (int i = 0; status == FB_OK && i < own->n_cells; i++)
+    FB_TRY(keep_model_name(run, own));
+    for (int i = 0; i < own->n_cells; i++)
         if (strcmp(own->cells[i].status, "done") == 0 &&
             fb_cell_is_incomplete(own, &own->cells[i]))
-            status = fb_store_drop_cell(run->store, own->cells[i].id);
-    fb_results_free(own);
-    return status;
+            FB_TRY(fb_store_drop_cell(run->store, own->cells[i].id));
+    return FB_OK;
 }
 
 fb_status fb_run_open_rows(fb_runner *run)
 {
+    const fb_results *own = NULL;
     fb_text text = {0};
     fb_status status = print_spec(run->plan, &text, run->rows.spec_sha256);
 
     if (status == FB_OK) status = fb_store_open(&run->store, run->options->path);
     if (status == FB_OK)
         status = check_other(run->store, run->options, fb_text_string(&text),
-                             run->rows.spec_sha256);
-    if (status == FB_OK) status = take_up(run);
+                             run->rows.spec_sha256, &own);
+    if (status == FB_OK && own != NULL) status = take_up(run, own);
+    fb_results_free(own);
     if (status == FB_OK) status = fb_store_begin(run->store);
     if (status == FB_OK)
         status = fb_store_end(run->store, put_all(run, fb_text_string(&text)));

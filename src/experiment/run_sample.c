@@ -104,24 +104,14 @@ static fb_status answer_group(group *g)
 
 /* --- forming groups --- */
 
-static double bytes_of(const group *g, const fb_cell *cell)
-{
-    const fb_cache_shape *shape = &g->run->plan->shape;
-    const double slots = (double)shape->layers * (double)shape->kv_heads;
-
-    if (cell->budget < 0) return 0; /* the reading's own cache */
-    return slots * (double)cell->k * (double)fb_entry_bytes(shape);
-}
-
 /* FB_BUDGET if not even one variant fits; `fits` is false if the group is full. */
 static fb_status check_fit(const group *g, const fb_cell *cell, bool *fits)
 {
     const double each = (double)fb_answer_bytes(fb_model_get_facts(g->run->plan->model),
                                                 &g->question, &g->options);
-    double need = bytes_of(g, cell) + (double)(g->n + 1) * each;
+    const double need = fb_run_bytes_now() + fb_run_cell_bytes(g->run->plan, cell) +
+                        (double)(g->n + 1) * each;
 
-    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
-        need += (double)fb_memory_now((fb_account)a);
     *fits = g->n < MOST && need <= (double)g->run->limit;
     if (*fits || g->n > 0) return FB_OK;
     return fb_run_refuse_memory((double)g->run->limit, need);

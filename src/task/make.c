@@ -8,8 +8,8 @@
  */
 #include "base/check.h"
 #include "base/file.h"
+#include "base/index.h"
 #include "base/memory.h"
-#include "base/table.h"
 #include "task/points.h"
 #include "task/task.h"
 
@@ -22,7 +22,7 @@ struct making {
     const fb_task_env *outer;
     const fb_bound_task *task;
     char *data;                         /* NULL: not read yet */
-    fb_table document_keys, probe_keys; /* hashes of those that were used */
+    fb_index document_keys, probe_keys; /* hashes of those that were used */
     int64_t n_documents, n_rejected;
 };
 
@@ -38,14 +38,14 @@ static uint64_t hash_of(const char *key)
     return hash;
 }
 
-static fb_status use_key(fb_table *keys, const char *what, const char *key)
+static fb_status use_key(fb_index *keys, const char *what, const char *key)
 {
-    if (fb_table_has(keys, hash_of(key)))
+    if (fb_index_has(keys, hash_of(key)))
         return fb_fail(FB_FORMAT,
                        "the key '%.80s' of a %s was used before; keys are "
                        "unique",
                        key, what);
-    return fb_table_add(keys, hash_of(key), 0);
+    return fb_index_add(keys, hash_of(key), 0);
 }
 
 /* --- checks --- */
@@ -171,7 +171,7 @@ static fb_status check(struct making *making, const fb_document *document)
     if (document->n_probes < 1) return fb_fail(FB_FORMAT, "there is no question");
     for (int i = 0; i < document->n_probes; i++) {
         FB_TRY(check_probe(&document->probes[i], metric, strlen(context)));
-        if (fb_table_has(&making->probe_keys, hash_of(document->probes[i].key)))
+        if (fb_index_has(&making->probe_keys, hash_of(document->probes[i].key)))
             return use_key(&making->probe_keys, "probe", document->probes[i].key);
     }
     FB_TRY(use_key(&making->document_keys, "document", document->key));
@@ -317,7 +317,7 @@ fb_status fb_task_make(const fb_bound_task *task, const fb_task_env *env)
         definition->make(&inner, fb_bound_task_values(task), fb_bound_task_data(task));
     status = judge(&making, status);
     fb_free(making.data);
-    fb_table_clear(&making.document_keys);
-    fb_table_clear(&making.probe_keys);
+    fb_index_clear(&making.document_keys);
+    fb_index_clear(&making.probe_keys);
     return status;
 }

@@ -1,11 +1,11 @@
-/* table.c - see table.h.
+/* index.c - see index.h.
  *
  * SPDX-License-Identifier: MIT
  */
-#include "base/table.h"
+#include "base/index.h"
 #include "base/memory.h"
 
-struct fb_table_slot {
+struct fb_index_slot {
     uint64_t hash;
     int value;
     bool is_taken;
@@ -13,19 +13,19 @@ struct fb_table_slot {
 
 enum { FIRST_CAPACITY = 64 };
 
-static void put(fb_table *table, uint64_t hash, int value)
+static void put(fb_index *table, uint64_t hash, int value)
 {
     size_t i = (size_t)hash & (table->capacity - 1);
 
     while (table->slot[i].is_taken)
         i = (i + 1) & (table->capacity - 1);
-    table->slot[i] = (struct fb_table_slot){hash, value, true};
+    table->slot[i] = (struct fb_index_slot){hash, value, true};
     table->n++;
 }
 
-static fb_status grow(fb_table *table)
+static fb_status grow(fb_index *table)
 {
-    fb_table larger = {.capacity =
+    fb_index larger = {.capacity =
                            table->capacity == 0 ? FIRST_CAPACITY : 2 * table->capacity};
 
     larger.slot =
@@ -39,17 +39,17 @@ static fb_status grow(fb_table *table)
     return FB_OK;
 }
 
-fb_status fb_table_add(fb_table *table, uint64_t hash, int value)
+fb_status fb_index_add(fb_index *table, uint64_t hash, int value)
 {
     if (2 * (table->n + 1) > table->capacity) FB_TRY(grow(table));
     put(table, hash, value);
     return FB_OK;
 }
 
-bool fb_table_next(const fb_table *table, uint64_t hash, size_t *at, int *out)
+bool fb_index_next(const fb_index *table, uint64_t hash, size_t *at, int *out)
 {
     while (*at < table->capacity) {
-        const struct fb_table_slot *slot =
+        const struct fb_index_slot *slot =
             &table->slot[((size_t)hash + *at) & (table->capacity - 1)];
 
         if (!slot->is_taken) return false;
@@ -61,16 +61,16 @@ bool fb_table_next(const fb_table *table, uint64_t hash, size_t *at, int *out)
     return false;
 }
 
-bool fb_table_has(const fb_table *table, uint64_t hash)
+bool fb_index_has(const fb_index *table, uint64_t hash)
 {
     size_t at = 0;
     int value;
 
-    return fb_table_next(table, hash, &at, &value);
+    return fb_index_next(table, hash, &at, &value);
 }
 
-void fb_table_clear(fb_table *table)
+void fb_index_clear(fb_index *table)
 {
     fb_free(table->slot);
-    *table = (fb_table){0};
+    *table = (fb_index){0};
 }
