@@ -147,6 +147,32 @@ fb_status fb_cache_append(fb_cache *cache, fb_ops *ops, int64_t layer, fb_tensor
     return FB_OK;
 }
 
+void fb_cache_empty(fb_cache *cache)
+{
+    for (int64_t s = 0; s < n_slots(&cache->shape); s++)
+        cache->entries[s] = 0;
+}
+
+fb_status fb_cache_take_last(fb_cache *cache, fb_ops *ops, int64_t layer,
+                             const fb_cache *from)
+{
+    const int64_t n = cache->tokens, first = from->entries[0] - n;
+    int32_t *index = fb_alloc(FB_ACCOUNT_scratch, (size_t)n * sizeof *index);
+
+    if (index == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a window");
+    FB_ASSERT(first >= 0 && from->shape.layers == 1);
+    for (int64_t i = 0; i < n; i++)
+        index[i] = (int32_t)(first + i);
+    for (int64_t g = 0; g < cache->shape.kv_heads; g++) {
+        const int64_t slot = layer * cache->shape.kv_heads + g;
+
+        fb_kv_copy(ops, cache->kv, slot, from->kv, g, index, n);
+        cache->entries[slot] = n;
+    }
+    fb_free(index);
+    return fb_ops_status(ops);
+}
+
 fb_part fb_cache_part(const fb_cache *cache, int64_t layer, int64_t kv_head,
                       const uint8_t *hidden)
 {

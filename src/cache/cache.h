@@ -46,6 +46,13 @@ size_t fb_cache_bytes(const fb_cache *cache);
 FB_MUST_USE fb_status fb_cache_append(fb_cache *cache, fb_ops *ops, int64_t layer,
                                       fb_tensor x, int64_t heads);
 
+/* All entries are forgotten; the memory stays. */
+void fb_cache_empty(fb_cache *cache);
+/* The last entries of `from`, which has one layer, as many as a slot of `layer` holds,
+ * become the entries of `layer`. */
+FB_MUST_USE fb_status fb_cache_take_last(fb_cache *cache, fb_ops *ops, int64_t layer,
+                                         const fb_cache *from);
+
 /* What attention reads: a part of all entries of a slot. `hidden` may be NULL. */
 fb_part fb_cache_part(const fb_cache *cache, int64_t layer, int64_t kv_head,
                       const uint8_t *hidden);

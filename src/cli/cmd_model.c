@@ -26,11 +26,30 @@ static int64_t bytes_per_token(const fb_model_facts *f)
     return f->layers * f->kv_heads * (int64_t)fb_entry_bytes(&shape);
 }
 
+/* Layers that see a window only, and what that means for eviction. */
+static void print_windows(const fb_model_facts *f, fb_text *out)
+{
+    if (f->window == 0) return;
+    if (f->sliding_layers == 0)
+        fb_text_printf(out,
+                       "window     every layer sees the last %lld tokens; longer "
+                       "texts cannot be evicted from\n",
+                       (long long)f->window);
+    else
+        fb_text_printf(
+            out,
+            "window     %lld of the %lld layers see the last %lld tokens and "
+            "keep just those; rules evict from the other %lld\n",
+            (long long)f->sliding_layers, (long long)f->layers, (long long)f->window,
+            (long long)f->global_layers);
+}
+
 static void print_text(const fb_model *model, fb_text *out)
 {
     const fb_model_facts *f = fb_model_get_facts(model);
     const fb_tokenizer *tokenizer = fb_model_tokenizer(model);
     const fb_template *chat = fb_model_template(model);
+    const fb_rope *rope = &f->rope[FB_ROPE_GLOBAL];
     char size[32], token[32];
 
     fb_print_size((double)f->file_bytes, size, sizeof size);
@@ -53,9 +72,15 @@ static void print_text(const fb_model *model, fb_text *out)
         token, (long long)f->layers, fb_plural(f->layers, "layer", "layers"),
         (long long)f->kv_heads, fb_plural(f->kv_heads, "head", "heads"),
         (long long)f->head_dim, (long long)f->head_dim);
-    fb_text_printf(out, "context    trained on %lld %s, rotary base %.15g\n",
+    print_windows(f, out);
+    fb_text_printf(out, "context    trained on %lld %s, rotary base %.15g",
                    (long long)f->context_length,
-                   fb_plural(f->context_length, "token", "tokens"), f->rope_theta);
+                   fb_plural(f->context_length, "token", "tokens"), rope->theta);
+    if (rope->kind == FB_ROPE_PLAIN)
+        fb_text_puts(out, "\n");
+    else
+        fb_text_printf(out, ", stretched by '%s' from %lld\n",
+                       fb_rope_kind_names[rope->kind], (long long)rope->first_length);
     fb_text_printf(
         out, "tokenizer  %lld %s, splits as '%s', ", (long long)f->vocabulary,
         fb_plural(f->vocabulary, "token", "tokens"), fb_tokenizer_pre(tokenizer));

@@ -226,7 +226,7 @@ static fb_status open_group(struct group *group)
     const int64_t tokens = tail_tokens(q, group->options);
     const size_t n = (size_t)group->n, a = (size_t)q->n_answer;
     const size_t t = (size_t)(q->n_prompt + q->n_answer);
-    const fb_cache_shape *shape = &group->reading->engine->shape;
+    const fb_cache_shape *shape = &group->reading->engine->all;
     bool has_all;
 
     group->ledgers = fb_alloc(FB_ACCOUNT_other, n * sizeof *group->ledgers);
@@ -290,6 +290,8 @@ fb_status fb_answer_group(fb_reading *reading, fb_variant *const *variants,
 
     FB_ASSERT(!options->generate || options->max_tokens > 0);
     memset(out, 0, (size_t)n_variants * sizeof *out);
+    FB_TRY(fb_reading_fits(reading->engine->facts,
+                           reading->n + tail_tokens(question, options)));
     FB_TRY(fb_reading_answer(reading, question, false));
     status = open_group(&group);
     if (status == FB_OK) status = answer_all(&group);

@@ -10,6 +10,7 @@ static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
     fb_batch *batch = self;
     const fb_engine *engine = batch->reading->engine;
     const fb_model_facts *facts = engine->facts;
+    const fb_layer_facts *about = &facts->layer[layer];
     const fb_attend call = {.x = qkv,
                             .segments = batch->segments,
                             .n_sequences = batch->n,
@@ -17,16 +18,19 @@ static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
                             .kv_heads = facts->kv_heads,
                             .head_dim = facts->head_dim,
                             .scale = engine->scale,
+                            .window = about->slides ? about->window : 0,
                             .sum = batch->sum};
 
     fb_tail_write(batch->tail, engine->ops, layer, qkv, facts->heads, batch->n,
                   batch->sequence, batch->at);
     for (int64_t v = 0; v < batch->n; v++)
         for (int64_t g = 0; g < facts->kv_heads; g++)
-            batch->segments[v * facts->kv_heads + g] =
-                (fb_segment){fb_variant_part(batch->variants[v], layer, g),
-                             fb_tail_part(batch->tail, batch->sequence[v], layer, g,
-                                          batch->at[v] + batch->t)};
+            batch->segments[v * facts->kv_heads + g] = (fb_segment){
+                about->slides
+                    ? fb_cache_part(batch->reading->sliding, about->index, g, NULL)
+                    : fb_variant_part(batch->variants[v], about->index, g),
+                fb_tail_part(batch->tail, batch->sequence[v], layer, g,
+                             batch->at[v] + batch->t)};
     return fb_attention(engine->ops, &call);
 }
 
@@ -35,15 +39,17 @@ static fb_status run_layer(fb_batch *batch, int64_t layer, fb_tensor x,
 {
     const fb_engine *engine = batch->reading->engine;
     fb_ops *ops = engine->ops;
+    const fb_layer_facts *about = &engine->facts->layer[layer];
     const int64_t shape[] = {engine->facts->heads, batch->reading->n};
     fb_status status;
 
     fb_scope_open(ops);
-    batch->sum = batch->wants_sum ? fb_full(ops, 2, shape, 0) : FB_NONE;
+    batch->sum =
+        batch->wants_sum && !about->slides ? fb_full(ops, 2, shape, 0) : FB_NONE;
     fb_layer_forward(engine, layer, x, angles, batch->reading->n, false, attend, batch);
     status = fb_ops_status(ops);
-    if (status == FB_OK && batch->after_layer != NULL)
-        status = batch->after_layer(batch->self, layer, batch->sum);
+    if (status == FB_OK && batch->after_layer != NULL && !about->slides)
+        status = batch->after_layer(batch->self, about->index, batch->sum);
     fb_scope_close(ops);
     return status;
 }
@@ -58,7 +64,8 @@ static fb_status open_angles(const fb_batch *batch, fb_angles *out)
     if (position == NULL) return fb_fail(FB_NO_MEMORY, "no memory for positions");
     for (int64_t r = 0; r < rows; r++)
         position[r] = batch->reading->n + batch->at[r / batch->t] + r % batch->t;
-    status = fb_angles_of(batch->reading->engine, position, rows, out);
+    status =
+        fb_angles_of(batch->reading->engine, batch->reading->n, position, rows, out);
     fb_free(position);
     return status;
 }
@@ -74,9 +81,7 @@ fb_status fb_batch_run(fb_batch *batch, fb_tensor *x_out)
         fb_alloc(FB_ACCOUNT_scratch, n_segments * sizeof *batch->segments);
     status = batch->segments == NULL ? fb_fail(FB_NO_MEMORY, "no memory for attention")
                                      : open_angles(batch, &angles);
-    if (status == FB_OK)
-        *x_out = fb_embedding(engine->ops, fb_model_embedding(engine->model),
-                              batch->ids, batch->n * batch->t);
+    if (status == FB_OK) *x_out = fb_embed(engine, batch->ids, batch->n * batch->t);
     for (int64_t layer = 0; status == FB_OK && layer < engine->facts->layers; layer++)
         status = run_layer(batch, layer, *x_out, &angles);
     fb_free(batch->segments);

@@ -20,7 +20,8 @@ typedef struct fb_batch {
     const int64_t *at;       /* [n] tokens that the tail holds already */
     const int32_t *ids;      /* [n * t] */
     bool wants_sum;          /* attention to the context summed over queries; n = 1 */
-    fb_status (*after_layer)(void *self, int64_t layer, fb_tensor sum); /* or NULL */
+    /* After each layer that does not slide; `layer` counts those alone. NULL: none. */
+    fb_status (*after_layer)(void *self, int64_t layer, fb_tensor sum);
     void *self;
 
     fb_segment *segments; /* [n * kv_heads]; scratch of the caller's life */

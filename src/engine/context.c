@@ -12,8 +12,11 @@ static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
     fb_context_pass *pass = self;
     const fb_engine *engine = pass->engine;
     const fb_model_facts *facts = engine->facts;
+    const bool slides = facts->layer[layer].slides;
+    fb_cache *cache = slides ? pass->whole : pass->cache;
+    const int64_t index = slides ? 0 : facts->layer[layer].index;
     const fb_status status =
-        fb_cache_append(pass->cache, engine->ops, layer, qkv, facts->heads);
+        fb_cache_append(cache, engine->ops, index, qkv, facts->heads);
     fb_attend call = {.x = qkv,
                       .segments = pass->segments,
                       .n_sequences = 1,
@@ -21,6 +24,7 @@ static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
                       .kv_heads = facts->kv_heads,
                       .head_dim = facts->head_dim,
                       .scale = engine->scale,
+                      .window = fb_window_of(engine, layer, pass->n),
                       .sum = pass->sum,
                       .rows = pass->rows,
                       .first_row = pass->start - (pass->n - pass->window)};
@@ -31,7 +35,7 @@ static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
     }
     for (int64_t g = 0; g < facts->kv_heads; g++)
         pass->segments[g] =
-            (fb_segment){.context = fb_cache_part(pass->cache, layer, g, NULL)};
+            (fb_segment){.context = fb_cache_part(cache, index, g, NULL)};
     return fb_attention(engine->ops, &call);
 }
 
@@ -40,11 +44,13 @@ static void run_block(fb_context_pass *pass, int64_t layer, int64_t n_rows)
     const fb_engine *engine = pass->engine;
     fb_ops *ops = engine->ops;
     const bool is_last = layer == engine->facts->layers - 1;
-    const fb_angles angles = {
-        fb_narrow(ops, pass->angles.cosine, 0, pass->start, n_rows),
-        fb_narrow(ops, pass->angles.sine, 0, pass->start, n_rows)};
+    const int rope = engine->facts->layer[layer].rope;
+    fb_angles angles = {.cosine = {FB_NONE}};
 
     fb_scope_open(ops);
+    angles.cosine[rope] =
+        fb_narrow(ops, pass->angles.cosine[rope], 0, pass->start, n_rows);
+    angles.sine[rope] = fb_narrow(ops, pass->angles.sine[rope], 0, pass->start, n_rows);
     fb_layer_forward(engine, layer, fb_narrow(ops, pass->x, 0, pass->start, n_rows),
                      &angles, pass->start, is_last && !pass->wants_output, attend,
                      pass);
@@ -53,33 +59,49 @@ static void run_block(fb_context_pass *pass, int64_t layer, int64_t n_rows)
 
 /* Zeroed memory for the layer's signals, in the layer's scope. It belongs to the rules:
  * which ones are read must not show in the trace of the kernel. */
-static void open_signals(fb_context_pass *pass)
+static void open_signals(fb_context_pass *pass, bool slides)
 {
     const fb_place before = fb_enter(pass->engine, FB_PHASE_context, FB_SCOPE_signal);
     const int64_t heads = pass->engine->facts->heads;
     fb_ops *ops = pass->engine->ops;
 
-    pass->sum =
-        pass->wants_sum ? fb_full(ops, 2, (int64_t[]){heads, pass->n}, 0) : FB_NONE;
-    pass->rows = pass->window > 0
+    pass->sum = pass->wants_sum && !slides
+                    ? fb_full(ops, 2, (int64_t[]){heads, pass->n}, 0)
+                    : FB_NONE;
+    pass->rows = pass->window > 0 && !slides
                      ? fb_full(ops, 3, (int64_t[]){heads, pass->window, pass->n}, 0)
                      : FB_NONE;
     fb_ops_move(ops, before);
 }
 
+/* What a layer leaves behind: its signals to the rules, or its window. */
+static fb_status finish_layer(fb_context_pass *pass, int64_t layer)
+{
+    const fb_layer_facts *about = &pass->engine->facts->layer[layer];
+
+    if (about->slides)
+        return pass->sliding == NULL
+                   ? FB_OK
+                   : fb_cache_take_last(pass->sliding, pass->engine->ops, about->index,
+                                        pass->whole);
+    if (pass->after_layer == NULL) return FB_OK;
+    return pass->after_layer(pass->self, about->index, pass->sum, pass->rows);
+}
+
 static fb_status run_layer(fb_context_pass *pass, int64_t layer)
 {
     const int64_t chunk = pass->engine->options.chunk;
+    const bool slides = pass->engine->facts->layer[layer].slides;
     fb_ops *ops = pass->engine->ops;
     fb_status status;
 
     fb_scope_open(ops);
-    open_signals(pass);
+    open_signals(pass, slides);
+    if (slides) fb_cache_empty(pass->whole);
     for (pass->start = 0; pass->start < pass->n; pass->start += chunk)
         run_block(pass, layer, fb_smaller(chunk, pass->n - pass->start));
     status = fb_ops_status(ops);
-    if (status == FB_OK && pass->after_layer != NULL)
-        status = pass->after_layer(pass->self, layer, pass->sum, pass->rows);
+    if (status == FB_OK) status = finish_layer(pass, layer);
     fb_scope_close(ops);
     return status;
 }
@@ -94,7 +116,7 @@ static fb_status open_angles(fb_context_pass *pass)
     if (position == NULL) return fb_fail(FB_NO_MEMORY, "no memory for positions");
     for (int64_t i = 0; i < pass->n; i++)
         position[i] = i;
-    status = fb_angles_of(pass->engine, position, pass->n, &pass->angles);
+    status = fb_angles_of(pass->engine, pass->n, position, pass->n, &pass->angles);
     fb_free(position);
     return status;
 }
@@ -107,14 +129,19 @@ fb_status fb_context_run(fb_context_pass *pass)
     fb_status status;
 
     pass->segments = fb_alloc(FB_ACCOUNT_scratch, kv_heads * sizeof *pass->segments);
+    pass->whole = NULL;
     status = pass->segments == NULL ? fb_fail(FB_NO_MEMORY, "no memory for attention")
                                     : open_angles(pass);
-    if (status == FB_OK)
-        pass->x = fb_embedding(engine->ops, fb_model_embedding(engine->model),
-                               pass->ids, pass->n);
+    if (status == FB_OK && engine->sliding.layers > 0)
+        status = fb_cache_new(
+            &pass->whole, engine->ops,
+            &(fb_cache_shape){1, engine->facts->kv_heads, engine->facts->head_dim},
+            pass->n);
+    if (status == FB_OK) pass->x = fb_embed(engine, pass->ids, pass->n);
     for (int64_t layer = 0; status == FB_OK && layer < engine->facts->layers; layer++)
         status = run_layer(pass, layer);
     fb_free(pass->segments);
+    fb_cache_free(pass->whole);
     fb_ops_move(engine->ops, before);
     return status;
 }

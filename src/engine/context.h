@@ -14,11 +14,13 @@ typedef struct fb_context_pass {
     const fb_engine *engine;
     const int32_t *ids; /* [n] */
     int64_t n;
-    fb_cache *cache;   /* empty, of n tokens; filled */
+    fb_cache *cache; /* empty, of n tokens; filled with the layers that do not slide */
+    fb_cache *sliding; /* filled with the last tokens of those that do; NULL: dropped */
     bool wants_output; /* x after the last layer is needed */
     bool wants_sum;    /* signals to reduce */
     int64_t window;    /* rows; 0: none */
-    /* Called after each layer with its signals; NULL: none. */
+    /* Called after each layer that does not slide with its signals; `layer` counts those
+     * alone. NULL: none. */
     fb_status (*after_layer)(void *self, int64_t layer, fb_tensor sum, fb_tensor rows);
     void *self;
 
@@ -27,6 +29,7 @@ typedef struct fb_context_pass {
     fb_tensor sum;        /* [H, n] of the layer at work */
     fb_tensor rows;       /* [H, window, n] */
     fb_segment *segments; /* [G] */
+    fb_cache *whole;      /* one layer of all tokens, for a sliding layer at work */
     int64_t start;        /* first row of the block at work */
 } fb_context_pass;
 

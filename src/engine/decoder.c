@@ -1,7 +1,10 @@
 /* decoder.c - the layer of a Llama-like decoder:
  *
  *     x += W_o attention(rotate(W_qkv norm(x)))
- *     x += W_down swiglu(W_gate_up norm(x))
+ *     x += W_down gate(W_gate_up norm(x))
+ *
+ * Families differ by what they have more of: a bias on q, k and v; a norm on the heads of
+ * q and k; a norm behind attention and network; a window; another gate.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -35,6 +38,37 @@ static fb_tensor attend(const fb_engine *engine, int64_t layer, fb_tensor qkv,
     return out;
 }
 
+/* What one token asks, offers and holds: q | k | v, rotated [R, (H + 2G)*d]. */
+static fb_tensor project(const fb_engine *engine, int64_t layer, fb_tensor h,
+                         const fb_angles *angles, int64_t first_row)
+{
+    const fb_layer *w = fb_model_layer(engine->model, layer);
+    const fb_model_facts *facts = engine->facts;
+    const int rope = facts->layer[layer].rope;
+    fb_ops *ops = engine->ops;
+    const fb_tensor qkv = fb_linear(ops, h, w->qkv);
+
+    if (w->qkv_bias.id != 0) fb_add_(ops, qkv, w->qkv_bias);
+    if (w->q_norm.id != 0) {
+        fb_head_norm_(ops, qkv, 0, facts->heads, w->q_norm, facts->rms_eps);
+        fb_head_norm_(ops, qkv, facts->heads, facts->kv_heads, w->k_norm,
+                      facts->rms_eps);
+    }
+    show(engine, "qkv", layer, first_row, qkv);
+    fb_rotary(ops, qkv, facts->heads + facts->kv_heads, facts->head_dim,
+              angles->cosine[rope], angles->sine[rope]);
+    show(engine, "qkv_rotated", layer, first_row, qkv);
+    return qkv;
+}
+
+/* x += h, or the norm of h where the family has one there. */
+static void add_normed(const fb_engine *engine, fb_tensor x, fb_tensor h,
+                       fb_tensor post)
+{
+    if (post.id != 0) h = fb_rms_norm(engine->ops, h, post, engine->facts->rms_eps);
+    fb_add_(engine->ops, x, h);
+}
+
 void fb_layer_forward(const fb_engine *engine, int64_t layer, fb_tensor x,
                       const fb_angles *angles, int64_t first_row, bool only_attend,
                       fb_attend_rows *attend_rows, void *self)
@@ -46,25 +80,45 @@ void fb_layer_forward(const fb_engine *engine, int64_t layer, fb_tensor x,
 
     h = fb_rms_norm(ops, x, w->attention_norm, facts->rms_eps); /* [R, width] */
     show(engine, "attention_in", layer, first_row, h);
-    qkv = fb_linear(ops, h, w->qkv); /* [R, (H + 2G)*d] */
-    show(engine, "qkv", layer, first_row, qkv);
-    fb_rotary(ops, qkv, facts->heads + facts->kv_heads, facts->head_dim, angles->cosine,
-              angles->sine);
-    show(engine, "qkv_rotated", layer, first_row, qkv);
+    qkv = project(engine, layer, h, angles, first_row);
     h = attend(engine, layer, qkv, attend_rows, self); /* [R, H*d] */
     if (only_attend) return;
     h = fb_linear(ops, h, w->output); /* [R, width] */
     show(engine, "attention_out", layer, first_row, h);
-    fb_add_(ops, x, h);
+    add_normed(engine, x, h, w->attention_post);
     h = fb_rms_norm(ops, x, w->ffn_norm, facts->rms_eps);
-    h = fb_swiglu(ops, fb_linear(ops, h, w->gate_up)); /* [R, ffn] */
-    fb_add_(ops, x, fb_linear(ops, h, w->down));
+    h = fb_linear(ops, h, w->gate_up);
+    h = facts->family->gate == FB_GATE_GELU ? fb_geglu(ops, h)
+                                            : fb_swiglu(ops, h); /* [R, ffn] */
+    add_normed(engine, x, fb_linear(ops, h, w->down), w->ffn_post);
     show(engine, "layer_out", layer, first_row, x);
 }
 
-fb_status fb_angles_of(const fb_engine *engine, const int64_t *position, int64_t n,
-                       fb_angles *out)
+fb_status fb_angles_of(const fb_engine *engine, int64_t length, const int64_t *position,
+                       int64_t n, fb_angles *out)
 {
-    return fb_model_rope(engine->model, engine->ops, position, n, &out->cosine,
-                         &out->sine);
+    const int n_ropes = engine->facts->sliding_layers > 0 ? FB_N_ROPES : 1;
+    fb_status status = FB_OK;
+
+    *out = (fb_angles){.cosine = {FB_NONE}};
+    for (int r = 0; status == FB_OK && r < n_ropes; r++)
+        status = fb_model_rope(engine->model, engine->ops, r, length, position, n,
+                               &out->cosine[r], &out->sine[r]);
+    return status;
+}
+
+fb_tensor fb_embed(const fb_engine *engine, const int32_t *ids, int64_t n)
+{
+    const fb_tensor x =
+        fb_embedding(engine->ops, fb_model_embedding(engine->model), ids, n);
+    const double scale = engine->facts->embedding_scale;
+
+    return scale > 1 || scale < 1 ? fb_scale(engine->ops, x, scale) : x;
+}
+
+int64_t fb_window_of(const fb_engine *engine, int64_t layer, int64_t seen)
+{
+    const int64_t window = engine->facts->layer[layer].window;
+
+    return window < seen ? window : 0;
 }

@@ -11,14 +11,16 @@ struct fb_engine {
     fb_ops *ops;
     const fb_model *model;
     const fb_model_facts *facts;
-    fb_cache_shape shape;
+    fb_cache_shape shape;   /* of the layers that are evicted from */
+    fb_cache_shape sliding; /* of those that only have their window */
+    fb_cache_shape all;     /* of both */
     fb_engine_options options;
     double scale; /* of attention */
 };
 
-/* Rotary tables of a block's rows: [R, d/2] each. */
+/* Rotary tables of a block's rows: [R, r/2] each. FB_NONE where no layer uses them. */
 typedef struct fb_angles {
-    fb_tensor cosine, sine;
+    fb_tensor cosine[FB_N_ROPES], sine[FB_N_ROPES];
 } fb_angles;
 
 /* Stores the block's keys and values and attends: qkv [R, (H + 2G)*d], rotated, to
@@ -32,9 +34,16 @@ void fb_layer_forward(const fb_engine *engine, int64_t layer, fb_tensor x,
                       const fb_angles *angles, int64_t first_row, bool only_attend,
                       fb_attend_rows *attend, void *self);
 
-/* Rotary tables of `n` positions, in the open scope. */
-FB_MUST_USE fb_status fb_angles_of(const fb_engine *engine, const int64_t *position,
-                                   int64_t n, fb_angles *out);
+/* Rotary tables of `n` positions of a text of `length` tokens, in the open scope. */
+FB_MUST_USE fb_status fb_angles_of(const fb_engine *engine, int64_t length,
+                                   const int64_t *position, int64_t n, fb_angles *out);
+
+/* x [n, width] of tokens, before the first layer. */
+fb_tensor fb_embed(const fb_engine *engine, const int32_t *ids, int64_t n);
+
+/* The window that attention has to cut to in `layer` when `seen` tokens are there: 0 if
+ * all of them are inside it. */
+int64_t fb_window_of(const fb_engine *engine, int64_t layer, int64_t seen);
 
 /* Sets scope and phase around a piece of work; returns the place to go back to. */
 fb_place fb_enter(const fb_engine *engine, fb_phase phase, fb_scope scope);

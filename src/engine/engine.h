@@ -61,6 +61,11 @@ FB_MUST_USE fb_status fb_read(fb_reading **out, fb_engine *engine, const int32_t
                               int64_t n, const fb_seeded_rule *rules, int n_rules,
                               uint64_t stream);
 void fb_reading_free(fb_reading *reading); /* takes NULL */
+/* FB_UNSUPPORTED if a text of so many tokens, answer included, leaves the window of a
+ * model that has nothing but windows: there eviction could not be told from the window. */
+FB_MUST_USE fb_status fb_reading_fits(const fb_model_facts *facts, int64_t tokens);
+/* Bytes of the windows of sliding layers, which no rule evicts from; 0: there are none. */
+size_t fb_reading_window_bytes(const fb_reading *reading);
 
 const fb_cache *fb_reading_cache(const fb_reading *reading);
 int64_t fb_reading_tokens(const fb_reading *reading);
@@ -70,9 +75,8 @@ const fb_ledger *fb_reading_ledger(const fb_reading *reading, int rule);
 const char *fb_reading_trace(const fb_reading *reading); /* hex; lent */
 /* SHA-256 of checksums of all K and V; hex; lent. */
 const char *fb_reading_cache_sha256(const fb_reading *reading);
-/* Scores of a rule and layer [kv_heads, n - unscored]; FB_NONE if it has none. For
- * tests.
- */
+/* Scores of a rule and layer (of those that do not slide) [kv_heads, n - unscored];
+ * FB_NONE if it has none. For tests. */
 fb_tensor fb_reading_score(const fb_reading *reading, int rule, int64_t layer);
 
 /* A question and its reference answer, as ids. prompt: question, template, prefix. A

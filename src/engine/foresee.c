@@ -107,6 +107,7 @@ fb_status fb_reading_answer(fb_reading *reading, const fb_question *question,
         return fb_fail(FB_USAGE,
                        "a question needs a prompt and a reference answer of at "
                        "least one token each");
+    FB_TRY(fb_reading_fits(reading->engine->facts, reading->n + t));
     hash_question(question, hex);
     if (strcmp(hex, reading->question_sha256) == 0 &&
         (reading->has_foreseen || !foresee))
@@ -115,8 +116,7 @@ fb_status fb_reading_answer(fb_reading *reading, const fb_question *question,
     before = fb_enter(reading->engine, FB_PHASE_answer, FB_SCOPE_model);
     fb_ops_charge(ops, NULL, 0);
     status = fb_keep_all(&full, reading);
-    if (status == FB_OK)
-        status = fb_tail_new(&tail, ops, &reading->engine->shape, 1, t);
+    if (status == FB_OK) status = fb_tail_new(&tail, ops, &reading->engine->all, 1, t);
     if (status == FB_OK) status = join_ids(question, &ids);
     if (status == FB_OK) status = run(reading, question, full, tail, ids, foresee);
     fb_free(ids);

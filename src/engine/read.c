@@ -64,7 +64,7 @@ static fb_signals see(const fb_reading *reading, const fb_scored_rule *rule,
     const fb_model_facts *facts = reading->engine->facts;
     fb_ops *ops = reading->engine->ops;
     fb_signals s = {.layer = layer,
-                    .n_layers = facts->layers,
+                    .n_layers = facts->global_layers,
                     .heads = facts->heads,
                     .kv_heads = facts->kv_heads,
                     .head_dim = facts->head_dim,
@@ -214,33 +214,47 @@ static void charge_pass(fb_reading *reading, fb_scored_rule *rule, int64_t windo
                  entries_seen(reading, window));
 }
 
-/* Of the keys and values of every layer, entry by entry. */
-static fb_status hash_cache(fb_reading *reading)
+/* Adds the keys and values of every layer of a cache, `tokens` in each slot. */
+static fb_status add_cache(const fb_reading *reading, const fb_cache *cache,
+                           int64_t layers, int64_t tokens, fb_hash *hash)
 {
-    const fb_cache_shape *shape = &reading->engine->shape;
+    const fb_cache_shape *shape = &reading->engine->all;
     const size_t bytes =
-        (size_t)(shape->kv_heads * reading->n * shape->head_dim) * sizeof(float);
+        (size_t)(shape->kv_heads * tokens * shape->head_dim) * sizeof(float);
     fb_ops *ops = reading->engine->ops;
     void *host = fb_alloc(FB_ACCOUNT_scratch, bytes);
     fb_status status = FB_OK;
     uint64_t sum;
-    fb_hash hash;
 
     if (host == NULL) return fb_fail(FB_NO_MEMORY, "no memory to hash a cache");
-    fb_hash_init(&hash);
-    fb_ops_charge(ops, NULL, 0);
-    for (int64_t i = 0; status == FB_OK && i < 2 * shape->layers; i++) {
+    for (int64_t i = 0; status == FB_OK && i < 2 * layers; i++) {
         fb_scope_open(ops);
         status = fb_to_host(ops,
-                            i % 2 == 0 ? fb_cache_keys(reading->cache, ops, i / 2)
-                                       : fb_cache_values(reading->cache, ops, i / 2),
+                            i % 2 == 0 ? fb_cache_keys(cache, ops, i / 2)
+                                       : fb_cache_values(cache, ops, i / 2),
                             host, bytes);
         fb_scope_close(ops);
         sum = status == FB_OK ? fb_checksum(host, bytes) : 0;
-        fb_hash_add(&hash, &sum, sizeof sum);
+        fb_hash_add(hash, &sum, sizeof sum);
     }
-    fb_hash_hex(&hash, reading->cache_sha256);
     fb_free(host);
+    return status;
+}
+
+static fb_status hash_caches(fb_reading *reading)
+{
+    const fb_engine *engine = reading->engine;
+    fb_status status;
+    fb_hash hash;
+
+    fb_hash_init(&hash);
+    fb_ops_charge(engine->ops, NULL, 0);
+    status =
+        add_cache(reading, reading->cache, engine->shape.layers, reading->n, &hash);
+    if (status == FB_OK && reading->sliding != NULL)
+        status = add_cache(reading, reading->sliding, engine->sliding.layers,
+                           fb_smaller(reading->n, engine->facts->window), &hash);
+    fb_hash_hex(&hash, reading->cache_sha256);
     return status;
 }
 
@@ -251,6 +265,7 @@ static fb_status run_pass(fb_reading *reading, const int32_t *ids)
                             .ids = ids,
                             .n = reading->n,
                             .cache = reading->cache,
+                            .sliding = reading->sliding,
                             .after_layer = score_layer,
                             .self = reading};
     fb_status status;
@@ -271,7 +286,7 @@ static fb_status run_pass(fb_reading *reading, const int32_t *ids)
 static fb_status open_rules(fb_reading *reading, const fb_seeded_rule *rules,
                             int n_rules)
 {
-    const size_t layers = (size_t)reading->engine->facts->layers;
+    const size_t layers = (size_t)reading->engine->facts->global_layers;
 
     reading->rules =
         fb_zalloc(FB_ACCOUNT_other, (size_t)n_rules * sizeof *reading->rules);
@@ -288,6 +303,26 @@ static fb_status open_rules(fb_reading *reading, const fb_seeded_rule *rules,
     return FB_OK;
 }
 
+static fb_status open_caches(fb_reading *reading)
+{
+    const fb_engine *engine = reading->engine;
+
+    FB_TRY(fb_cache_new(&reading->cache, engine->ops, &engine->shape, reading->n));
+    if (engine->sliding.layers == 0) return FB_OK;
+    return fb_cache_new(&reading->sliding, engine->ops, &engine->sliding,
+                        fb_smaller(reading->n, engine->facts->window));
+}
+
+fb_status fb_reading_fits(const fb_model_facts *facts, int64_t tokens)
+{
+    if (facts->window == 0 || facts->sliding_layers > 0 || tokens <= facts->window)
+        return FB_OK;
+    return fb_fail(FB_UNSUPPORTED,
+                   "%lld tokens; every layer of the model has a window of %lld tokens, "
+                   "and what falls out of it cannot be evicted",
+                   (long long)tokens, (long long)facts->window);
+}
+
 fb_status fb_read(fb_reading **out, fb_engine *engine, const int32_t *ids, int64_t n,
                   const fb_seeded_rule *rules, int n_rules, uint64_t stream)
 {
@@ -296,6 +331,7 @@ fb_status fb_read(fb_reading **out, fb_engine *engine, const int32_t *ids, int64
 
     *out = NULL;
     FB_TRY(check_seed_place(n));
+    FB_TRY(fb_reading_fits(engine->facts, n));
     if (n < 1)
         return fb_fail(FB_USAGE, "an empty context; at least one token is needed");
     reading = fb_zalloc(FB_ACCOUNT_other, sizeof *reading);
@@ -304,10 +340,9 @@ fb_status fb_read(fb_reading **out, fb_engine *engine, const int32_t *ids, int64
     reading->n = n;
     reading->stream = stream;
     status = open_rules(reading, rules, n_rules);
-    if (status == FB_OK)
-        status = fb_cache_new(&reading->cache, engine->ops, &engine->shape, n);
+    if (status == FB_OK) status = open_caches(reading);
     if (status == FB_OK) status = run_pass(reading, ids);
-    if (status == FB_OK) status = hash_cache(reading);
+    if (status == FB_OK) status = hash_caches(reading);
     if (status != FB_OK) {
         fb_reading_free(reading);
         return status;
@@ -320,8 +355,8 @@ void fb_reading_free(fb_reading *reading)
 {
     if (reading == NULL) return;
     for (int r = 0; reading->rules != NULL && r < reading->n_rules; r++) {
-        for (int64_t l = 0;
-             reading->rules[r].scores != NULL && l < reading->engine->facts->layers;
+        for (int64_t l = 0; reading->rules[r].scores != NULL &&
+                            l < reading->engine->facts->global_layers;
              l++)
             fb_release(reading->engine->ops, reading->rules[r].scores[l]);
         fb_free(reading->rules[r].scores);
@@ -329,7 +364,13 @@ void fb_reading_free(fb_reading *reading)
     fb_free(reading->rules);
     fb_release(reading->engine->ops, reading->hidden);
     fb_cache_free(reading->cache);
+    fb_cache_free(reading->sliding);
     fb_free(reading);
+}
+
+size_t fb_reading_window_bytes(const fb_reading *reading)
+{
+    return reading->sliding == NULL ? 0 : fb_cache_bytes(reading->sliding);
 }
 
 const fb_cache *fb_reading_cache(const fb_reading *reading)

@@ -23,9 +23,10 @@ struct fb_reading {
     uint64_t stream;
     fb_scored_rule *rules;
     int n_rules;
-    fb_cache *cache;
-    fb_ledger pass;   /* of the context, with the signals of all rules */
-    fb_ledger *payer; /* who is charged now; lent to the operators */
+    fb_cache *cache;   /* of the layers that are evicted from */
+    fb_cache *sliding; /* the windows of the others; NULL: there are none */
+    fb_ledger pass;    /* of the context, with the signals of all rules */
+    fb_ledger *payer;  /* who is charged now; lent to the operators */
     char trace[65], cache_sha256[65];
     /* The full cache's own answer to the last question. */
     char question_sha256[65];

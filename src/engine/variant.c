@@ -151,13 +151,13 @@ const fb_ledger *fb_variant_ledger(const fb_variant *variant)
     return &variant->ledger;
 }
 
-fb_part fb_variant_part(const fb_variant *variant, int64_t layer, int64_t kv_head)
+fb_part fb_variant_part(const fb_variant *variant, int64_t index, int64_t kv_head)
 {
-    const int64_t slot = layer * variant->reading->engine->shape.kv_heads + kv_head;
+    const int64_t slot = index * variant->reading->engine->shape.kv_heads + kv_head;
     const uint8_t *hidden =
         variant->hidden == NULL ? NULL : variant->hidden + slot * variant->reading->n;
 
     return fb_cache_part(variant->arena != NULL ? variant->arena
                                                 : variant->reading->cache,
-                         layer, kv_head, hidden);
+                         index, kv_head, hidden);
 }

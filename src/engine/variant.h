@@ -15,7 +15,7 @@ struct fb_variant {
     fb_ledger ledger;
 };
 
-/* What attention reads of the context. */
-fb_part fb_variant_part(const fb_variant *variant, int64_t layer, int64_t kv_head);
+/* What attention reads of the context; `index` counts the layers that do not slide. */
+fb_part fb_variant_part(const fb_variant *variant, int64_t index, int64_t kv_head);
 
 #endif

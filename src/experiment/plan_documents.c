@@ -327,7 +327,7 @@ static fb_status make_document(const maker *m, const char *text, int64_t reserve
                                fb_plan_document *out)
 {
     const fb_plan *plan = m->plan;
-    const int64_t most = fb_model_get_facts(plan->model)->context_length - reserve;
+    const int64_t most = fb_model_get_facts(plan->model)->longest - reserve;
 
     *out = (fb_plan_document){0};
     FB_TRY(fb_plan_context(plan, text, &out->context, &out->n_before));

@@ -36,48 +36,10 @@ enum {
 
 /* --- small ---------------------------------------------------------------------- */
 
-bool fb_span_is(fb_span span, const char *string)
-{
-    return span.n == strlen(string) && memcmp(span.bytes, string, span.n) == 0;
-}
-
-fb_shown fb_span_show(fb_span span)
-{
-    fb_shown shown = {{0}};
-    const size_t n = span.n < 64 ? span.n : 64;
-
-    for (size_t i = 0; i < n; i++)
-        shown.text[i] =
-            span.bytes[i] >= ' ' && span.bytes[i] <= '~' ? span.bytes[i] : '?';
-    if (span.n > n) memcpy(shown.text + n, "...", 4);
-    return shown;
-}
-
-static int compare_spans(fb_span a, fb_span b)
-{
-    const int order = memcmp(a.bytes, b.bytes, a.n < b.n ? a.n : b.n);
-
-    return order != 0 ? order : (a.n > b.n) - (a.n < b.n);
-}
-
 static int compare_pairs(const void *a, const void *b)
 {
-    return compare_spans(((const fb_gguf_pair *)a)->key,
-                         ((const fb_gguf_pair *)b)->key);
-}
-
-static int compare_names(const void *a, const void *b)
-{
-    return compare_spans(((const fb_gguf_tensor *)a)->name,
-                         ((const fb_gguf_tensor *)b)->name);
-}
-
-static int compare_places(const void *a, const void *b)
-{
-    const uint8_t *x = ((const fb_gguf_tensor *)a)->data;
-    const uint8_t *y = ((const fb_gguf_tensor *)b)->data;
-
-    return (x > y) - (x < y);
+    return fb_span_compare(((const fb_gguf_pair *)a)->key,
+                           ((const fb_gguf_pair *)b)->key);
 }
 
 static fb_status cut_short(const fb_gguf *g, const char *where)
@@ -121,7 +83,7 @@ static fb_status read_header(fb_gguf *g, fb_cursor *c)
                        " tensors in a file of %zu bytes; at most %d are read",
                        n_tensors, g->map.n, MOST_ENTRIES);
     g->n_pairs = (size_t)n_pairs;
-    g->n_tensors = (size_t)n_tensors;
+    g->tensors.n = (size_t)n_tensors;
     return FB_OK;
 }
 
@@ -222,7 +184,7 @@ static fb_status read_alignment(const fb_gguf *g, uint64_t *out)
 
 /* --- tensors -------------------------------------------------------------------- */
 
-static fb_status read_shape(fb_gguf_tensor *t, fb_cursor *c)
+static fb_status read_shape(fb_stored *t, fb_cursor *c)
 {
     const fb_shown name = fb_span_show(t->name);
     const uint64_t n_dims = fb_cursor_uint(c, 4);
@@ -251,36 +213,23 @@ static fb_status read_shape(fb_gguf_tensor *t, fb_cursor *c)
     return FB_OK;
 }
 
-static fb_status read_format(fb_gguf_tensor *t, fb_cursor *c)
+static fb_status read_format(fb_stored *t, fb_cursor *c)
 {
     const fb_shown name = fb_span_show(t->name);
     const uint32_t type = (uint32_t)fb_cursor_uint(c, 4);
-    int64_t blocks, bytes;
 
     if (c->failed) return FB_OK;
     t->format = fb_blocks_find(type);
     if (t->format == NULL)
         return fb_fail(FB_UNSUPPORTED, "tensor '%s' has the unknown format %" PRIu32,
                        name.text, type);
-    if (t->columns % t->format->per_block != 0)
-        return fb_fail(FB_FORMAT,
-                       "tensor '%s' has rows of %" PRId64 " %s; %s comes in blocks "
-                       "of %" PRId64,
-                       name.text, t->columns,
-                       fb_plural(t->columns, "number", "numbers"), t->format->name,
-                       t->format->per_block);
-    blocks = t->columns / t->format->per_block * t->rows;
-    if (__builtin_mul_overflow(blocks, (int64_t)t->format->bytes, &bytes))
-        return fb_fail(FB_FORMAT, "tensor '%s' has more bytes than can be counted",
-                       name.text);
-    t->n_bytes = (size_t)bytes;
-    return FB_OK;
+    return fb_stored_measure(t);
 }
 
 /* Reads one info; `data` becomes the offset for now, as the data's place comes last. */
 static fb_status read_info(const fb_gguf *g, fb_cursor *c, size_t i, uint64_t *offset)
 {
-    fb_gguf_tensor *t = &g->tensors[i];
+    fb_stored *t = &g->tensors.tensors[i];
 
     t->name = read_string(c);
     if (!c->failed && (t->name.n == 0 || t->name.n > MOST_NAME))
@@ -295,8 +244,8 @@ static fb_status read_info(const fb_gguf *g, fb_cursor *c, size_t i, uint64_t *o
 }
 
 /* Gives a tensor its bytes among the `n` bytes of data. */
-static fb_status place(fb_gguf_tensor *t, const uint8_t *data, size_t n,
-                       uint64_t offset, uint64_t alignment)
+static fb_status place(fb_stored *t, const uint8_t *data, size_t n, uint64_t offset,
+                       uint64_t alignment)
 {
     const fb_shown name = fb_span_show(t->name);
 
@@ -315,47 +264,30 @@ static fb_status place(fb_gguf_tensor *t, const uint8_t *data, size_t n,
     return FB_OK;
 }
 
-static fb_status refuse_overlaps(fb_gguf *g)
-{
-    qsort(g->tensors, g->n_tensors, sizeof *g->tensors, compare_places);
-    for (size_t i = 1; i < g->n_tensors; i++) {
-        const fb_gguf_tensor *a = &g->tensors[i - 1], *b = &g->tensors[i];
-
-        if ((size_t)(b->data - a->data) < a->n_bytes)
-            return fb_fail(FB_FORMAT, "the data of tensors '%s' and '%s' overlap",
-                           fb_span_show(a->name).text, fb_span_show(b->name).text);
-    }
-    qsort(g->tensors, g->n_tensors, sizeof *g->tensors, compare_names);
-    for (size_t i = 1; i < g->n_tensors; i++)
-        if (compare_names(&g->tensors[i - 1], &g->tensors[i]) == 0)
-            return fb_fail(FB_FORMAT, "the tensor '%s' is there twice",
-                           fb_span_show(g->tensors[i].name).text);
-    return FB_OK;
-}
-
 static fb_status read_infos(fb_gguf *g, fb_cursor *c, uint64_t *offsets)
 {
     uint64_t alignment, used;
 
     FB_TRY(read_alignment(g, &alignment));
-    for (size_t i = 0; i < g->n_tensors; i++)
+    for (size_t i = 0; i < g->tensors.n; i++)
         FB_TRY(read_info(g, c, i, &offsets[i]));
     used = g->map.n - c->left;
     used = (alignment - used % alignment) % alignment; /* padding before the data */
-    if (fb_cursor_skip(c, used) == NULL && g->n_tensors > 0)
+    if (fb_cursor_skip(c, used) == NULL && g->tensors.n > 0)
         return cut_short(g, "the padding before the data");
-    for (size_t i = 0; i < g->n_tensors; i++)
-        FB_TRY(place(&g->tensors[i], c->at, c->left, offsets[i], alignment));
-    return refuse_overlaps(g);
+    for (size_t i = 0; i < g->tensors.n; i++)
+        FB_TRY(place(&g->tensors.tensors[i], c->at, c->left, offsets[i], alignment));
+    return fb_stored_sort(&g->tensors);
 }
 
 static fb_status read_tensors(fb_gguf *g, fb_cursor *c)
 {
-    uint64_t *offsets = fb_alloc(FB_ACCOUNT_other, g->n_tensors * sizeof *offsets);
+    uint64_t *offsets = fb_alloc(FB_ACCOUNT_other, g->tensors.n * sizeof *offsets);
     fb_status status;
 
-    g->tensors = fb_zalloc(FB_ACCOUNT_other, g->n_tensors * sizeof *g->tensors);
-    if (offsets == NULL || g->tensors == NULL)
+    g->tensors.tensors =
+        fb_zalloc(FB_ACCOUNT_other, g->tensors.n * sizeof *g->tensors.tensors);
+    if (offsets == NULL || g->tensors.tensors == NULL)
         status = fb_fail(FB_NO_MEMORY, "no memory for the list of tensors");
     else
         status = read_infos(g, c, offsets);
@@ -417,7 +349,7 @@ void fb_gguf_close(fb_gguf *g)
     if (g == NULL) return;
     if (g->owns_map) fb_map_close(&g->map);
     fb_free(g->pairs);
-    fb_free(g->tensors);
+    fb_free(g->tensors.tensors);
     fb_free(g);
 }
 
@@ -426,21 +358,9 @@ fb_span fb_gguf_bytes(const fb_gguf *g)
     return (fb_span){(const char *)g->map.bytes, g->map.n};
 }
 
-int64_t fb_gguf_n_tensors(const fb_gguf *g)
+const fb_stored_list *fb_gguf_tensors(const fb_gguf *g)
 {
-    return (int64_t)g->n_tensors;
-}
-
-const fb_gguf_tensor *fb_gguf_tensor_at(const fb_gguf *g, int64_t i)
-{
-    return &g->tensors[i];
-}
-
-const fb_gguf_tensor *fb_gguf_find_tensor(const fb_gguf *g, const char *name)
-{
-    const fb_gguf_tensor wanted = {.name = {name, strlen(name)}};
-
-    return bsearch(&wanted, g->tensors, g->n_tensors, sizeof wanted, compare_names);
+    return &g->tensors;
 }
 
 const fb_gguf_pair *fb_gguf_find(const fb_gguf *g, const char *key)

@@ -10,7 +10,8 @@
 #ifndef FB_MODEL_GGUF_H
 #define FB_MODEL_GGUF_H
 
-#include "model/blocks.h"
+#include "base/span.h"
+#include "model/stored.h"
 
 #include <flexbudget/error.h>
 #include <stdbool.h>
@@ -19,31 +20,13 @@
 
 typedef struct fb_gguf fb_gguf;
 
-typedef struct fb_span {
-    const char *bytes;
-    size_t n;
-} fb_span;
-
-typedef struct fb_gguf_tensor {
-    fb_span name;
-    const fb_blocks *format;
-    int n_dims;
-    int64_t columns, rows; /* rows: product of all dimensions but the fastest */
-    int64_t shape[4];      /* fastest first, as in the file; 1 where there is none */
-    const uint8_t *data;
-    size_t n_bytes;
-} fb_gguf_tensor;
-
 /* Opens a file, or bytes that the caller keeps as long as the result. */
 FB_MUST_USE fb_status fb_gguf_open(fb_gguf **out, const char *path);
 FB_MUST_USE fb_status fb_gguf_open_bytes(fb_gguf **out, const uint8_t *bytes, size_t n);
 void fb_gguf_close(fb_gguf *gguf); /* takes NULL */
 
-fb_span fb_gguf_bytes(const fb_gguf *gguf); /* the whole file */
-int64_t fb_gguf_n_tensors(const fb_gguf *gguf);
-const fb_gguf_tensor *fb_gguf_tensor_at(const fb_gguf *gguf, int64_t i);
-/* NULL: not there. */
-const fb_gguf_tensor *fb_gguf_find_tensor(const fb_gguf *gguf, const char *name);
+fb_span fb_gguf_bytes(const fb_gguf *gguf);                 /* the whole file */
+const fb_stored_list *fb_gguf_tensors(const fb_gguf *gguf); /* lent */
 
 /* Metadata. A missing key, another type or a value out of range is FB_FORMAT with the
  * key in the sentence; whole numbers and reals may be stored in any width. */
@@ -70,12 +53,5 @@ FB_MUST_USE fb_status fb_gguf_ints(const fb_gguf *gguf, const char *key,
                                    fb_gguf_array *out);
 fb_span fb_gguf_next_string(fb_gguf_array *array); /* n > 0 */
 int64_t fb_gguf_next_int(fb_gguf_array *array);    /* n > 0 */
-
-/* Printable in a sentence: at most 64 bytes, others than printable ASCII as '?'. */
-typedef struct fb_shown {
-    char text[68];
-} fb_shown;
-fb_shown fb_span_show(fb_span span);
-bool fb_span_is(fb_span span, const char *string);
 
 #endif

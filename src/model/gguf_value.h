@@ -40,8 +40,7 @@ struct fb_gguf {
     bool owns_map;
     fb_gguf_pair *pairs; /* sorted by key */
     size_t n_pairs;
-    fb_gguf_tensor *tensors; /* sorted by name */
-    size_t n_tensors;
+    fb_stored_list tensors;
 };
 
 /* Bytes of an element (of a string: the least); 0: no such type, or an array. */

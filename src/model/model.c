@@ -10,10 +10,10 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/builtin.h"
+#include "model/facts_read.h"
+#include "model/folder.h"
 #include "model/gguf.h"
 #include "model/identity.h"
-#include "model/llama.h"
-#include "model/rope.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -27,23 +27,24 @@ struct fb_model {
     fb_model_facts facts;
     char *name, *title, *weight_types;
     fb_ops *ops; /* of the weights; NULL: none loaded */
-    fb_llama llama;
+    fb_weights weights;
     fb_tokenizer *tokenizer;
     fb_template chat_template;
-    float *frequency; /* [head_dim / 2] */
+    fb_facts_room room;
 };
+
+/* The files of a model, open while it is being read: one of them. */
+typedef struct files {
+    const char *path;
+    fb_gguf *gguf;
+    fb_folder *folder;
+} files;
 
 /* --- facts ---------------------------------------------------------------------- */
 
-static fb_status refuse_other_architectures(const fb_gguf *g)
+static const fb_stored_list *tensors_of(const files *x)
 {
-    static const char key[] = "general.architecture";
-    fb_span architecture;
-
-    FB_TRY(fb_gguf_string(g, key, &architecture));
-    if (fb_span_is(architecture, "llama")) return FB_OK;
-    return fb_fail(FB_UNSUPPORTED, "'%s' is '%s'; 'llama' is understood", key,
-                   fb_span_show(architecture).text);
+    return x->gguf != NULL ? fb_gguf_tensors(x->gguf) : fb_folder_tensors(x->folder);
 }
 
 static fb_status copy_name(char **out, fb_span name)
@@ -54,21 +55,31 @@ static fb_status copy_name(char **out, fb_span name)
     return *out == NULL ? fb_fail(FB_NO_MEMORY, "no memory for a name") : FB_OK;
 }
 
-/* "SmolLM2-135M-Instruct.Q4_1" of "models/SmolLM2-135M-Instruct.Q4_1.gguf". */
-static fb_status read_names(fb_model *m, const fb_gguf *g, const char *path)
+/* "SmolLM2-135M-Instruct.Q4_1" of "models/SmolLM2-135M-Instruct.Q4_1.gguf"; slashes at
+ * the end of a folder do not count. */
+static fb_span last_part(const char *path)
 {
-    static const char key[] = "general.name", end[] = ".gguf";
+    static const char end[] = ".gguf";
     const size_t n_end = sizeof end - 1;
-    const char *slash = strrchr(path, '/');
-    fb_span name = {slash == NULL ? path : slash + 1, 0}, title;
+    size_t n = strlen(path), from;
 
-    name.n = strlen(name.bytes);
-    if (name.n > n_end && strcmp(name.bytes + name.n - n_end, end) == 0)
-        name.n -= n_end;
-    FB_TRY(copy_name(&m->name, name));
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    for (from = n; from > 0 && path[from - 1] != '/';)
+        from--;
+    if (n - from > n_end && memcmp(path + n - n_end, end, n_end) == 0) n -= n_end;
+    return (fb_span){path + from, n - from};
+}
+
+static fb_status read_names(fb_model *m, const files *x)
+{
+    static const char key[] = "general.name";
+    fb_span title;
+
+    FB_TRY(copy_name(&m->name, last_part(x->path)));
     m->facts.name = m->name;
-    if (!fb_gguf_has(g, key)) return FB_OK;
-    FB_TRY(fb_gguf_string(g, key, &title));
+    if (x->gguf == NULL || !fb_gguf_has(x->gguf, key)) return FB_OK;
+    FB_TRY(fb_gguf_string(x->gguf, key, &title));
     FB_TRY(copy_name(&m->title, title));
     if (strcmp(m->title, m->name) != 0) m->facts.title = m->title;
     return FB_OK;
@@ -88,15 +99,15 @@ static int compare_shares(const void *a, const void *b)
 }
 
 /* "Q4_1, Q8_0, F32" */
-static fb_status read_weight_types(fb_model *m, const fb_gguf *g)
+static fb_status read_weight_types(fb_model *m, const fb_stored_list *tensors)
 {
     share shares[MOST_FORMATS] = {{0}};
     fb_text text;
     fb_status status;
     int n = 0;
 
-    for (int64_t i = 0; i < fb_gguf_n_tensors(g); i++) {
-        const fb_gguf_tensor *t = fb_gguf_tensor_at(g, i);
+    for (size_t i = 0; i < tensors->n; i++) {
+        const fb_stored *t = &tensors->tensors[i];
         int s = 0;
 
         while (s < n && shares[s].format != t->format)
@@ -139,26 +150,49 @@ static void hash_tokenizer(fb_model *m, const fb_gguf *g)
     fb_hash_hex(&hash, m->facts.tokenizer_sha256);
 }
 
-static fb_status read_facts(fb_model *m, const fb_gguf *g, const char *path)
+static fb_status read_gguf_facts(fb_model *m, const files *x)
 {
-    const fb_span bytes = fb_gguf_bytes(g);
+    const fb_span bytes = fb_gguf_bytes(x->gguf);
+    fb_settings settings = {.gguf = x->gguf};
+    fb_span architecture;
 
-    m->facts.architecture = "llama";
+    FB_TRY(fb_gguf_string(x->gguf, "general.architecture", &architecture));
+    FB_TRY(fb_family_of_gguf(&settings.family, architecture));
+    FB_TRY(fb_facts_read(&m->facts, &m->room, &settings, tensors_of(x)));
     m->facts.file_bytes = bytes.n;
-    FB_TRY(refuse_other_architectures(g));
-    FB_TRY(read_names(m, g, path));
-    FB_TRY(read_weight_types(m, g));
-    FB_TRY(fb_llama_facts(&m->facts, g));
-    fb_identity(path, bytes.bytes, bytes.n, m->facts.sha256);
-    hash_tokenizer(m, g);
+    fb_identity(x->path, bytes.bytes, bytes.n, m->facts.sha256);
+    hash_tokenizer(m, x->gguf);
     return FB_OK;
+}
+
+static fb_status read_folder_facts(fb_model *m, const files *x)
+{
+    fb_settings settings = {.config = fb_folder_config(x->folder)};
+    const char *type;
+    fb_status status = fb_json_want_string(&type, settings.config, "model_type");
+
+    if (status == FB_OK) status = fb_family_of_config(&settings.family, type);
+    if (status == FB_OK)
+        status = fb_facts_read(&m->facts, &m->room, &settings, tensors_of(x));
+    if (status != FB_OK) return fb_context(status, "config.json");
+    m->facts.file_bytes = fb_folder_bytes(x->folder);
+    return fb_folder_identity(x->folder, m->facts.sha256);
+}
+
+static fb_status read_facts(fb_model *m, const files *x)
+{
+    FB_TRY(x->gguf != NULL ? read_gguf_facts(m, x) : read_folder_facts(m, x));
+    FB_TRY(read_names(m, x));
+    return read_weight_types(m, tensors_of(x));
 }
 
 /* --- opening -------------------------------------------------------------------- */
 
-static fb_status read_tokenizer(fb_model *m, const fb_gguf *g)
+static fb_status read_tokenizer(fb_model *m, const files *x)
 {
-    FB_TRY(fb_tokenizer_new(&m->tokenizer, g));
+    if (x->folder != NULL)
+        return fb_fail(FB_UNSUPPORTED, "tokenizers of folders are not read yet");
+    FB_TRY(fb_tokenizer_new(&m->tokenizer, x->gguf));
     if (fb_tokenizer_size(m->tokenizer) == m->facts.vocabulary) return FB_OK;
     return fb_fail(FB_FORMAT,
                    "the tokenizer has %" PRId64 " %s, but 'token_embd.weight' has "
@@ -168,15 +202,16 @@ static fb_status read_tokenizer(fb_model *m, const fb_gguf *g)
                    m->facts.vocabulary, fb_plural(m->facts.vocabulary, "row", "rows"));
 }
 
-static fb_status read_template(fb_model *m, const fb_gguf *g)
+static fb_status read_template(fb_model *m, const files *x)
 {
     static const char key[] = "tokenizer.chat_template";
+    const fb_gguf *g = x->gguf;
     fb_text text;
     fb_status status;
     fb_span span;
 
     fb_template_find(&m->chat_template, NULL);
-    if (!fb_gguf_has(g, key)) return FB_OK;
+    if (g == NULL || !fb_gguf_has(g, key)) return FB_OK;
     FB_TRY(fb_gguf_string(g, key, &span));
     if (memchr(span.bytes, 0, span.n) != NULL)
         return fb_fail(FB_FORMAT, "'%s' holds a zero byte", key);
@@ -188,48 +223,43 @@ static fb_status read_template(fb_model *m, const fb_gguf *g)
     return status;
 }
 
-static fb_status read_frequencies(fb_model *m)
-{
-    const int64_t half = m->facts.head_dim / 2;
-
-    m->frequency = fb_alloc(FB_ACCOUNT_other, (size_t)half * sizeof *m->frequency);
-    if (m->frequency == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a model");
-    fb_rope_frequencies(m->facts.rope_theta, half, m->frequency);
-    return FB_OK;
-}
-
-static fb_status open_file(fb_gguf **out, const char *path)
+static fb_status open_files(files *x, const char *path)
 {
     fb_span bytes;
 
-    if (!fb_is_builtin(path)) return fb_gguf_open(out, path);
+    *x = (files){.path = path};
+    if (!fb_is_builtin(path))
+        return fb_is_folder(path) ? fb_folder_open(&x->folder, path)
+                                  : fb_gguf_open(&x->gguf, path);
     FB_TRY(fb_builtin_find(&bytes, path));
-    return fb_gguf_open_bytes(out, (const uint8_t *)bytes.bytes, bytes.n);
+    return fb_gguf_open_bytes(&x->gguf, (const uint8_t *)bytes.bytes, bytes.n);
 }
 
-static fb_status read_all(fb_model *m, const fb_gguf *g, const char *path)
+static fb_status read_all(fb_model *m, const files *x)
 {
-    FB_TRY(read_facts(m, g, path));
-    FB_TRY(read_tokenizer(m, g));
-    FB_TRY(read_template(m, g));
-    FB_TRY(read_frequencies(m));
-    FB_TRY(fb_llama_load(&m->llama, m->ops, g, &m->facts));
-    m->facts.weight_bytes = m->llama.bytes;
+    const fb_naming naming = x->gguf != NULL ? FB_NAMED_GGUF : FB_NAMED_HF;
+
+    FB_TRY(read_facts(m, x));
+    FB_TRY(read_tokenizer(m, x));
+    FB_TRY(read_template(m, x));
+    FB_TRY(fb_weights_load(&m->weights, m->ops, tensors_of(x), naming, &m->facts));
+    m->facts.weight_bytes = m->weights.bytes;
     return FB_OK;
 }
 
 fb_status fb_model_open(fb_model **out, fb_ops *ops, const char *path)
 {
     fb_model *m = fb_zalloc(FB_ACCOUNT_other, sizeof *m);
-    fb_gguf *g = NULL;
     fb_status status;
+    files x;
 
     *out = NULL;
     if (m == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a model");
     m->ops = ops;
-    status = open_file(&g, path);
-    if (status == FB_OK) status = read_all(m, g, path);
-    fb_gguf_close(g);
+    status = open_files(&x, path);
+    if (status == FB_OK) status = read_all(m, &x);
+    fb_gguf_close(x.gguf);
+    fb_folder_close(x.folder);
     if (status == FB_OK) {
         *out = m;
         return FB_OK;
@@ -241,9 +271,9 @@ fb_status fb_model_open(fb_model **out, fb_ops *ops, const char *path)
 void fb_model_close(fb_model *m)
 {
     if (m == NULL) return;
-    fb_llama_unload(&m->llama, m->ops);
+    fb_weights_unload(&m->weights, m->ops);
     fb_tokenizer_free(m->tokenizer);
-    fb_free(m->frequency);
+    fb_facts_clear(&m->room);
     fb_free(m->name);
     fb_free(m->title);
     fb_free(m->weight_types);
@@ -269,29 +299,30 @@ const fb_template *fb_model_template(const fb_model *m)
 
 const fb_layer *fb_model_layer(const fb_model *m, int64_t layer)
 {
-    return &m->llama.layers[layer];
+    return &m->weights.layers[layer];
 }
 
 fb_tensor fb_model_embedding(const fb_model *m)
 {
-    return m->llama.embedding;
+    return m->weights.embedding;
 }
 
 fb_tensor fb_model_norm(const fb_model *m)
 {
-    return m->llama.norm;
+    return m->weights.norm;
 }
 
 fb_tensor fb_model_head(const fb_model *m)
 {
-    return m->llama.head;
+    return m->weights.head;
 }
 
-fb_status fb_model_rope(const fb_model *m, fb_ops *ops, const int64_t *position,
-                        int64_t n, fb_tensor *cosine_out, fb_tensor *sine_out)
+fb_status fb_model_rope(const fb_model *m, fb_ops *ops, int rope, int64_t length,
+                        const int64_t *position, int64_t n, fb_tensor *cosine_out,
+                        fb_tensor *sine_out)
 {
-    return fb_rope(ops, m->frequency, m->facts.head_dim / 2, position, n, cosine_out,
-                   sine_out);
+    return fb_rope_tables(ops, &m->facts.rope[rope], m->facts.rotary_dim / 2, length,
+                          position, n, cosine_out, sine_out);
 }
 
 /* --- finding -------------------------------------------------------------------- */
@@ -340,9 +371,4 @@ fb_status fb_model_find(char **out, const char *name)
 done:
     fb_text_clear(&path);
     return status;
-}
-
-double fb_model_attention_scale(const fb_model *m)
-{
-    return 1 / __builtin_sqrt((double)m->facts.head_dim);
 }

@@ -44,8 +44,8 @@ struct fb_kv {
 typedef struct fb_call {
     fb_array out, in[3];
     int dim;
-    int64_t start, kernel;
-    double alpha; /* factor, value, epsilon, scale */
+    int64_t start, kernel; /* kernel: of a pool; the window of attention */
+    double alpha;          /* factor, value, epsilon, scale */
     bool transpose_a, transpose_b;
     const void *host;   /* read from host memory */
     void *host_out;     /* written to host memory */

@@ -215,6 +215,10 @@ static bool check_segments(fb_ops *ops, const fb_attend *call, int64_t t)
 {
     const bool has_signals = call->sum.id != 0 || call->rows.id != 0;
 
+    if (call->window < 0 || (call->window > 0 && has_signals)) {
+        fb_ops_broken(ops, FB_OP_attention, "signals of a window");
+        return false;
+    }
     for (int64_t i = 0; i < call->n_sequences * call->kv_heads; i++) {
         const fb_segment *segment = &call->segments[i];
 
@@ -227,8 +231,9 @@ static bool check_segments(fb_ops *ops, const fb_attend *call, int64_t t)
                           (long long)segment->tail.n, (long long)t);
             return false;
         }
-        if (has_signals && (segment->context.hidden || segment->tail.hidden)) {
-            fb_ops_broken(ops, FB_OP_attention, "signals of hidden entries");
+        if ((has_signals || call->window > 0) &&
+            (segment->context.hidden || segment->tail.hidden)) {
+            fb_ops_broken(ops, FB_OP_attention, "signals or windows of hidden entries");
             return false;
         }
     }
@@ -262,7 +267,7 @@ static bool check_signal(fb_ops *ops, enum fb_op op, const fb_attend *call,
 
 /* Sum over t queries of the entries each sees: all of `whole`, and `own` up to
  * itself. */
-static double scores_of(const fb_segment *segment, int64_t t)
+static double scores_of(const fb_segment *segment, int64_t t, int64_t window)
 {
     const fb_part *own = own_part(segment);
     const int64_t before = own->n - t;
@@ -272,7 +277,7 @@ static double scores_of(const fb_segment *segment, int64_t t)
         seen += (double)n_open(&segment->context, segment->context.n);
     for (int64_t i = 0; i < t; i++) {
         seen += own->hidden == NULL || own->hidden[before + i] == 0;
-        scores += seen;
+        scores += window > 0 && seen > (double)window ? (double)window : seen;
     }
     return scores;
 }
@@ -295,10 +300,13 @@ static void count_sequence(fb_ops *ops, const fb_attend *call, int64_t v, int64_
 
     for (int64_t g = 0; g < call->kv_heads; g++) {
         const fb_segment *s = &call->segments[v * call->kv_heads + g];
-        const int64_t entries =
+        int64_t entries =
             n_open(&s->context, s->context.n) + n_open(&s->tail, s->tail.n);
 
-        units += scores_of(s, t) * (double)group * (2 * d + SOFTMAX_UNITS);
+        if (call->window > 0 && entries > call->window + t - 1)
+            entries = call->window + t - 1;
+        units +=
+            scores_of(s, t, call->window) * (double)group * (2 * d + SOFTMAX_UNITS);
         bytes += (double)entries * 2 * d * 4;
     }
     fb_ops_count_part(ops, FB_OP_attention, v, call->n_sequences, ops->place.scope,
@@ -325,6 +333,7 @@ fb_tensor fb_attention(fb_ops *ops, const fb_attend *attend)
                     .heads = attend->heads,
                     .kv_heads = attend->kv_heads,
                     .head_dim = attend->head_dim,
+                    .kernel = attend->window,
                     .attend = attend};
     int64_t t;
 

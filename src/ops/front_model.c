@@ -95,19 +95,44 @@ fb_tensor fb_rms_norm(fb_ops *ops, fb_tensor x, fb_tensor w, double eps)
     return fb_ops_compute(ops, FB_OP_rms_norm, &call, elements(input));
 }
 
+void fb_head_norm_(fb_ops *ops, fb_tensor x, int64_t first, int64_t n_heads,
+                   fb_tensor w, double eps)
+{
+    const fb_array *input = matrix(ops, FB_OP_head_norm_, x, -1);
+    const fb_array *factor = fb_ops_floats(ops, FB_OP_head_norm_, w);
+    fb_call call = {.alpha = eps, .start = first, .heads = n_heads};
+
+    if (input == NULL || factor == NULL) return;
+    call.head_dim = factor->shape[0];
+    if (factor->n_dims != 1 || first < 0 || n_heads < 0 || call.head_dim < 1 ||
+        first > input->shape[1] / call.head_dim ||
+        n_heads > input->shape[1] / call.head_dim - first) {
+        fb_ops_broken(ops, FB_OP_head_norm_,
+                      "heads %lld to %lld of %.0f in %lld columns", (long long)first,
+                      (long long)(first + n_heads), elements(factor),
+                      (long long)input->shape[1]);
+        return;
+    }
+    call.in[0] = call.out = *input;
+    call.in[1] = *factor;
+    (void)fb_ops_run(ops, FB_OP_head_norm_, &call,
+                     (double)input->shape[0] * (double)(n_heads * call.head_dim));
+}
+
 void fb_add_(fb_ops *ops, fb_tensor a, fb_tensor b)
 {
     const fb_array *x = fb_ops_floats(ops, FB_OP_add_, a);
     const fb_array *y = fb_ops_floats(ops, FB_OP_add_, b);
     fb_call call = {0};
-    bool same;
+    bool same, is_row;
 
     if (x == NULL || y == NULL) return;
     same = x->n_dims == y->n_dims;
     for (int i = 0; same && i < x->n_dims; i++)
         same = x->shape[i] == y->shape[i];
-    if (!same) {
-        fb_ops_broken(ops, FB_OP_add_, "takes two tensors of one shape");
+    is_row = x->n_dims > 0 && y->n_dims == 1 && y->shape[0] == x->shape[x->n_dims - 1];
+    if (!same && !is_row) {
+        fb_ops_broken(ops, FB_OP_add_, "takes two tensors of one shape, or a row");
         return;
     }
     call.in[0] = call.out = *x;
@@ -115,33 +140,45 @@ void fb_add_(fb_ops *ops, fb_tensor a, fb_tensor b)
     (void)fb_ops_run(ops, FB_OP_add_, &call, elements(x));
 }
 
-fb_tensor fb_swiglu(fb_ops *ops, fb_tensor x)
+/* A gate and what passes it, side by side. */
+static fb_tensor gated(fb_ops *ops, enum fb_op op, fb_tensor x)
 {
-    const fb_array *input = matrix(ops, FB_OP_swiglu, x, -1);
+    const fb_array *input = matrix(ops, op, x, -1);
     fb_call call = {0};
 
     if (input == NULL) return FB_NONE;
     if (input->shape[1] % 2 != 0) {
-        fb_ops_broken(ops, FB_OP_swiglu, "%lld columns; an even number is needed",
+        fb_ops_broken(ops, op, "%lld columns; an even number is needed",
                       (long long)input->shape[1]);
         return FB_NONE;
     }
     call.in[0] = call.out = *input;
     call.out.shape[1] /= 2;
     call.out.persists = false;
-    return fb_ops_compute(ops, FB_OP_swiglu, &call, elements(&call.out));
+    return fb_ops_compute(ops, op, &call, elements(&call.out));
+}
+
+fb_tensor fb_swiglu(fb_ops *ops, fb_tensor x)
+{
+    return gated(ops, FB_OP_swiglu, x);
+}
+
+fb_tensor fb_geglu(fb_ops *ops, fb_tensor x)
+{
+    return gated(ops, FB_OP_geglu, x);
 }
 
 void fb_rotary(fb_ops *ops, fb_tensor x, int64_t n_heads, int64_t head_dim,
                fb_tensor cosine, fb_tensor sine)
 {
     const fb_array *input = matrix(ops, FB_OP_rotary, x, -1);
-    const fb_array *c = matrix(ops, FB_OP_rotary, cosine, head_dim / 2);
-    const fb_array *s = matrix(ops, FB_OP_rotary, sine, head_dim / 2);
+    const fb_array *c = matrix(ops, FB_OP_rotary, cosine, -1), *s;
     fb_call call = {.heads = n_heads, .head_dim = head_dim};
 
-    if (input == NULL || c == NULL || s == NULL) return;
-    if (head_dim < 2 || head_dim % 2 != 0 || n_heads < 0 ||
+    if (input == NULL || c == NULL) return;
+    s = matrix(ops, FB_OP_rotary, sine, c->shape[1]);
+    if (s == NULL) return;
+    if (c->shape[1] < 1 || c->shape[1] > head_dim / 2 || n_heads < 0 ||
         n_heads > input->shape[1] / head_dim || c->shape[0] != input->shape[0] ||
         s->shape[0] != input->shape[0]) {
         fb_ops_broken(ops, FB_OP_rotary,
@@ -155,7 +192,7 @@ void fb_rotary(fb_ops *ops, fb_tensor x, int64_t n_heads, int64_t head_dim,
     call.in[1] = *c;
     call.in[2] = *s;
     (void)fb_ops_run(ops, FB_OP_rotary, &call,
-                     (double)input->shape[0] * (double)(n_heads * head_dim));
+                     (double)input->shape[0] * (double)(n_heads * 2 * c->shape[1]));
 }
 
 /* --- measures */

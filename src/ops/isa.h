@@ -45,6 +45,8 @@ typedef struct fb_isa_rows {
                      int64_t n);
     /* out = gate / (1 + exp(-gate)) * up. */
     void (*swiglu)(const float *gate, const float *up, float *out, int64_t n);
+    /* out = gelu(gate) * up, tanh form. */
+    void (*geglu)(const float *gate, const float *up, float *out, int64_t n);
     /* One head: pairs (low[i], high[i]) turned by their angles. */
     void (*rotary)(float *low, float *high, const float *cosine, const float *sine,
                    int64_t n);

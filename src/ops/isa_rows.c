@@ -156,6 +156,29 @@ static void swiglu(const float *gate, const float *up, float *out, int64_t n)
             n - i);
 }
 
+/* x/2 (1 + tanh u) is x / (1 + exp(-2u)). */
+FB_INLINE vec geglu_vec(vec gate, vec up)
+{
+    const vec cube = gate * gate * gate;
+    const vec u =
+        fma_vec(all(0.044715f), cube, gate) * all(0x1.988454p-1f); /* sqrt(2/pi) */
+
+    return gate / (all(1.0f) + exp_vec(u * all(-2.0f))) * up;
+}
+
+static void geglu(const float *gate, const float *up, float *out, int64_t n)
+{
+    int64_t i = 0;
+
+    for (; i + LANES <= n; i += LANES)
+        store(out + i, geglu_vec(load(gate + i), load(up + i)));
+    if (i < n)
+        store_some(
+            out + i,
+            geglu_vec(load_some(gate + i, n - i, 0), load_some(up + i, n - i, 0)),
+            n - i);
+}
+
 static void rotary(float *low, float *high, const float *cosine, const float *sine,
                    int64_t n)
 {
@@ -176,5 +199,6 @@ const fb_isa_rows FB_TABLE(fb_isa_rows) = {
     .divide = divide,
     .rms_norm = rms_norm,
     .swiglu = swiglu,
+    .geglu = geglu,
     .rotary = rotary,
 };

@@ -38,8 +38,10 @@ FB_OP(gather,         "aten::gather",                                           
 FB_OP(embedding,      "aten::embedding",                                         0, "direct")
 FB_OP(linear,         "aten::linear",                                            2, "direct")
 FB_OP(rms_norm,       "aten::rms_norm",                                          4, "direct")
+FB_OP(head_norm_,     "aten::narrow, aten::rms_norm, aten::copy_",               4, "composition")
 FB_OP(rotary,         "aten::mul.Tensor, aten::neg, aten::cat, aten::add.Tensor", 3, "composition")
 FB_OP(swiglu,         "aten::silu, aten::mul.Tensor",                           11, "composition")
+FB_OP(geglu,          "aten::gelu, aten::mul.Tensor",                           16, "composition")
 FB_OP(add_,           "aten::add_.Tensor",                                       1, "aoti_torch_aten_subtract_Tensor")
 /* keys and values */
 FB_OP(kv_write,       "aten::slice_scatter",                                     0, "direct")

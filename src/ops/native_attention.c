@@ -10,7 +10,8 @@
  *   O / l, and the signals
  *
  * A row is the context's entries followed by the tail's, so sums simply go on over the
- * seam. Nothing depends on how tokens are cut into blocks: each element is a chain of
+ * seam. With a window what is computed begins at the panel in which the block's first
+ * token begins to see; what is left of a row's own window is 0 in P. Nothing depends on how tokens are cut into blocks: each element is a chain of
  * its own, and a 0 in P changes no sum.
  *
  * A sum over queries is a chain too: blocks are then begun in the order of their
@@ -50,6 +51,7 @@ struct block {
     fb_slot context, tail;
     bool has_tail;
     int64_t v, h, i, n_tokens, rows; /* sequence, first head, first token */
+    int64_t begin;                   /* first entry that is computed */
     float *q;                        /* [rows][d] */
     float *p;                        /* [rows][stride]: S, then P */
     float *o;                        /* [rows][o_stride] */
@@ -80,6 +82,15 @@ static int64_t context_seen(const struct block *b, int64_t i)
 static int64_t seen(const struct block *b, int64_t i)
 {
     return own_seen(b, i) + (b->has_tail ? b->segment->context.n : 0);
+}
+
+/* The first entry that token i sees. */
+static int64_t unseen(const struct block *b, int64_t i)
+{
+    const int64_t window = b->job->call->attend->window;
+    const int64_t before = seen(b, i) - window;
+
+    return window > 0 && before > 0 ? before : 0;
 }
 
 static int64_t last_token(const struct block *b)
@@ -123,7 +134,7 @@ static void score_panels(const struct block *b, const fb_slot *slot, int64_t at,
 {
     const int64_t d = slot->head_dim;
 
-    if (n == 0 || row >= b->rows) return;
+    if (n <= 0 || row >= b->rows) return;
     b->job->native->isa->tiles->product(&(fb_product){
         .rows = b->rows - row,
         .k = d,
@@ -144,11 +155,12 @@ static void score_part(const struct block *b, const fb_slot *slot, int64_t at,
                        int64_t first, int64_t last)
 {
     const int64_t whole = min(first, slot->capacity) / FB_PANEL;
+    const int64_t begin = b->begin > at ? (b->begin - at) / FB_PANEL : 0;
 
-    score_panels(b, slot, at, 0, 0, whole);
-    for (int64_t p = whole; p * FB_PANEL < last; p++) {
-        const int64_t unseen = p * FB_PANEL + 1 - first;
-        const int64_t tokens = unseen > 0 ? unseen : 0; /* that do not see the panel */
+    score_panels(b, slot, at, 0, begin, whole - begin);
+    for (int64_t p = begin > whole ? begin : whole; p * FB_PANEL < last; p++) {
+        const int64_t later = p * FB_PANEL + 1 - first;
+        const int64_t tokens = later > 0 ? later : 0; /* that do not see the panel */
 
         score_panels(b, slot, at, tokens * b->job->heads_at_once, p, 1);
     }
@@ -180,13 +192,15 @@ static void exponentials(const struct block *b)
     const int64_t width = seen(b, last_token(b));
 
     for (int64_t r = 0; r < b->rows; r++) {
-        const int64_t n = seen(b, b->i + r / b->job->heads_at_once);
-        float *s = b->p + r * b->job->stride;
+        const int64_t i = b->i + r / b->job->heads_at_once;
+        const int64_t from = unseen(b, i), n = seen(b, i) - from;
+        float *all = b->p + r * b->job->stride, *s = all + from;
 
-        hide(&b->segment->context, s);
-        if (b->has_tail) hide(&b->segment->tail, s + b->segment->context.n);
+        hide(&b->segment->context, all);
+        if (b->has_tail) hide(&b->segment->tail, all + b->segment->context.n);
+        memset(all + b->begin, 0, (size_t)(from - b->begin) * sizeof *s);
         loops->exp_minus(s, fb_round_up(n, 16), loops->max(s, n));
-        memset(s + n, 0, (size_t)(width - n) * sizeof *s);
+        memset(s + n, 0, (size_t)(width - from - n) * sizeof *s);
     }
 }
 
@@ -211,7 +225,7 @@ static const float *whole_value_panel(const struct block *b, const fb_slot *slot
 static void add_values(const struct block *b, const fb_slot *slot, int64_t at,
                        int64_t n)
 {
-    for (int64_t j = 0; j < n; j += ENTRIES_AT_ONCE)
+    for (int64_t j = b->begin > at ? b->begin - at : 0; j < n; j += ENTRIES_AT_ONCE)
         for (int64_t p = 0; p * FB_PANEL < slot->head_dim; p++) {
             const int64_t here = min(ENTRIES_AT_ONCE, n - j);
 
@@ -227,7 +241,7 @@ static void add_values(const struct block *b, const fb_slot *slot, int64_t at,
                 .out_stride = b->job->o_stride,
                 .sums = p == 0 ? b->l : NULL,
                 .scale = 1,
-                .goes_on = at + j > 0,
+                .goes_on = at + j > b->begin,
             });
         }
 }
@@ -289,6 +303,15 @@ static void put_rows(const struct block *b)
 
 /* --- blocks and threads */
 
+/* Entry `from` of a row, down to the start of the panel that holds it. */
+static int64_t whole_panels(const struct block *b, int64_t from)
+{
+    const int64_t n = b->has_tail ? b->segment->context.n : 0;
+
+    return from < n || !b->has_tail ? from / FB_PANEL * FB_PANEL
+                                    : n + (from - n) / FB_PANEL * FB_PANEL;
+}
+
 static void find_item(struct block *b, int64_t item)
 {
     const struct job *job = b->job;
@@ -306,6 +329,7 @@ static void find_item(struct block *b, int64_t item)
     if (b->segment->context.kv != NULL)
         b->context = fb_slot_of(b->segment->context.kv, b->segment->context.slot);
     if (b->has_tail) b->tail = fb_slot_of(b->segment->tail.kv, b->segment->tail.slot);
+    b->begin = whole_panels(b, unseen(b, b->i));
 }
 
 static void run_item(struct block *b, int64_t item)

@@ -304,7 +304,24 @@ fb_status fb_native_abs(void *self, const fb_call *call)
     return unary(self, call, &call->in[0], abs_all);
 }
 
+/* One row to every row. */
+static void add_to_rows(void *context, int64_t begin, int64_t end, int thread)
+{
+    const struct unary *u = context;
+    const int64_t n = fb_array_elements(&u->call->in[1]);
+
+    (void)thread;
+    for (int64_t r = begin; r < end; r++)
+        add_all(u->native, u->x, 1, fb_floats(&u->call->out) + r * n, n);
+}
+
 fb_status fb_native_add_(void *self, const fb_call *call)
 {
-    return unary(self, call, &call->in[1], add_all);
+    const int64_t n = fb_array_elements(&call->out);
+    const int64_t row = fb_array_elements(&call->in[1]);
+    struct unary u = {.native = self, .call = call, .x = fb_floats(&call->in[1])};
+
+    if (row == n) return unary(self, call, &call->in[1], add_all);
+    fb_native_loop(self, row == 0 ? 0 : n / row, (double)n, add_to_rows, &u);
+    return FB_OK;
 }

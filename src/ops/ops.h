@@ -100,13 +100,20 @@ fb_tensor fb_embedding(fb_ops *ops, fb_tensor weight, const int32_t *ids, int64_
 fb_tensor fb_linear(fb_ops *ops, fb_tensor x, fb_tensor weight);
 /* x [R, D] / sqrt(mean(x^2) + eps) * weight [D]. */
 fb_tensor fb_rms_norm(fb_ops *ops, fb_tensor x, fb_tensor weight, double eps);
-/* a += b, same shape. `a` may be a view of dimension 0. */
+/* The same, in place, for each of the heads [first, first + n_heads) of x [R, W]: head h
+ * is columns h*d .. h*d+d, weight [d]. */
+void fb_head_norm_(fb_ops *ops, fb_tensor x, int64_t first, int64_t n_heads,
+                   fb_tensor weight, double eps);
+/* a += b; b has the shape of a, or is one row of it [D]. `a` may be a view of dimension
+ * 0. */
 void fb_add_(fb_ops *ops, fb_tensor a, fb_tensor b);
 /* x [R, 2F]: silu(x[:, :F]) * x[:, F:], [R, F]. */
 fb_tensor fb_swiglu(fb_ops *ops, fb_tensor x);
-/* Rotates, in place, the first `n_heads` heads of x [R, W]: head h is columns h*d ..
- * h*d+d, pair i is columns (i, i + d/2) of it; cosine, sine [R, d/2], one row per row
- * of x. */
+/* The same with gelu in its tanh form: x/2 * (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). */
+fb_tensor fb_geglu(fb_ops *ops, fb_tensor x);
+/* Rotates, in place, the first r columns of each of the first `n_heads` heads of x [R,
+ * W]: head h is columns h*d .. h*d+d, pair i is columns (i, i + r/2) of it; cosine, sine
+ * [R, r/2], one row per row of x. */
 void fb_rotary(fb_ops *ops, fb_tensor x, int64_t n_heads, int64_t head_dim,
                fb_tensor cosine, fb_tensor sine);
 
@@ -163,6 +170,8 @@ typedef struct fb_attend {
     const fb_segment *segments; /* [V*G] */
     int64_t n_sequences, heads, kv_heads, head_dim;
     double scale;
+    int64_t window; /* a query sees only the last so many of its entries; 0: all. Then
+                       nothing is hidden and no signals are made */
     /* Signals: reductions of A = P / l in the moment it exists. V = 1, no hidden
      * entries. Only columns of the context part enter. FB_NONE: not wanted. */
     fb_tensor sum;  /* [H, n]: sum[h, j] += sum_i A[h, i, j], a chain over queries in

@@ -6,8 +6,9 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/memory.h"
-#include "model/gguf.h"
-#include "model/llama.h"
+#include "model/facts_read.h"
+#include "model/tokenizer.h"
+#include "model/weights.h"
 
 #include <stdlib.h>
 
@@ -19,8 +20,8 @@ static void unpack_first_rows(const fb_gguf *gguf)
 {
     static float row[MOST_COLUMNS];
 
-    for (int64_t i = 0; i < fb_gguf_n_tensors(gguf); i++) {
-        const fb_gguf_tensor *t = fb_gguf_tensor_at(gguf, i);
+    for (size_t i = 0; i < fb_gguf_tensors(gguf)->n; i++) {
+        const fb_stored *t = &fb_gguf_tensors(gguf)->tensors[i];
 
         if (t->format->unpack == NULL || t->columns > MOST_COLUMNS) continue;
         t->format->unpack(t->data, t->columns / t->format->per_block, row);
@@ -29,14 +30,21 @@ static void unpack_first_rows(const fb_gguf *gguf)
 
 static void read_model(const fb_gguf *gguf)
 {
-    fb_model_facts facts = {0};
+    const fb_stored_list *tensors = fb_gguf_tensors(gguf);
+    fb_settings settings = {.gguf = gguf};
     fb_tokenizer *tokenizer = NULL;
-    fb_llama llama;
+    fb_model_facts facts = {0};
+    fb_facts_room room = {0};
+    fb_weights weights;
+    fb_span family;
 
-    if (fb_llama_facts(&facts, gguf) == FB_OK) {
-        (void)!fb_llama_load(&llama, NULL, gguf, &facts);
-        fb_llama_unload(&llama, NULL);
+    if (fb_gguf_string(gguf, "general.architecture", &family) == FB_OK &&
+        fb_family_of_gguf(&settings.family, family) == FB_OK &&
+        fb_facts_read(&facts, &room, &settings, tensors) == FB_OK) {
+        (void)!fb_weights_load(&weights, NULL, tensors, FB_NAMED_GGUF, &facts);
+        fb_weights_unload(&weights, NULL);
     }
+    fb_facts_clear(&room);
     if (fb_tokenizer_new(&tokenizer, gguf) == FB_OK) {
         const fb_piece piece = {"a 1\xff<s>", 7, true};
         fb_ids ids = {0};

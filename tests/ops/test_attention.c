@@ -247,6 +247,124 @@ static void neither_threads_nor_vectors_change_a_bit(void **state)
     free(text.x);
 }
 
+/* --- windows */
+
+enum { WINDOWED = 101 };
+
+/* One query that sees entries [0, n) of a cache, those before `from` hidden. */
+static void attend_alone(fb_ops *ops, const struct text *text, const fb_kv *kv,
+                         int64_t i, int64_t from, float *out)
+{
+    uint8_t hidden[WINDOWED] = {0};
+    fb_segment segments[4];
+    fb_tensor x;
+
+    memset(hidden, 1, (size_t)from);
+    for (int64_t g = 0; g < text->kv_heads; g++)
+        segments[g] = (fb_segment){.context = {kv, g, i + 1, hidden}};
+    fb_scope_open(ops);
+    x = fb_from_host(ops, FB_F32, 2, (int64_t[]){1, text->width},
+                     text->x + i * text->width);
+    assert_ok(fb_to_host(ops,
+                         fb_attention(ops, &(fb_attend){.x = x,
+                                                        .segments = segments,
+                                                        .n_sequences = 1,
+                                                        .heads = text->heads,
+                                                        .kv_heads = text->kv_heads,
+                                                        .head_dim = text->d,
+                                                        .scale = SCALE}),
+                         out, (size_t)(text->heads * text->d) * sizeof *out));
+    fb_scope_close(ops);
+}
+
+/* All queries with a window, the first `context` entries in a part of their own. */
+static void attend_in_windows(fb_ops *ops, const struct text *text, fb_kv *const kv[2],
+                              int64_t context, int64_t chunk, int64_t window,
+                              float *out)
+{
+    const int64_t row = text->heads * text->d;
+    fb_segment segments[4];
+
+    for (int64_t at = context; at < text->n; at += chunk) {
+        const int64_t t = text->n - at < chunk ? text->n - at : chunk;
+        fb_tensor x;
+
+        for (int64_t g = 0; g < text->kv_heads; g++)
+            segments[g] = context == 0
+                              ? (fb_segment){.context = {kv[1], g, at + t, NULL}}
+                              : (fb_segment){{kv[0], g, context, NULL},
+                                             {kv[1], g, at + t - context, NULL}};
+        fb_scope_open(ops);
+        x = fb_from_host(ops, FB_F32, 2, (int64_t[]){t, text->width},
+                         text->x + at * text->width);
+        assert_ok(fb_to_host(ops,
+                             fb_attention(ops, &(fb_attend){.x = x,
+                                                            .segments = segments,
+                                                            .n_sequences = 1,
+                                                            .heads = text->heads,
+                                                            .kv_heads = text->kv_heads,
+                                                            .head_dim = text->d,
+                                                            .scale = SCALE,
+                                                            .window = window}),
+                             out + at * row, (size_t)(t * row) * sizeof *out));
+        fb_scope_close(ops);
+    }
+}
+
+/* A cache of the tokens [from, n). */
+static fb_kv *kv_of(fb_ops *ops, const struct text *text, int64_t from, int64_t n)
+{
+    const int64_t capacity[] = {n - from, n - from}, slot[] = {0, 1}, at = 0;
+    fb_kv *kv;
+
+    assert_ok(fb_kv_new(&kv, ops, FB_ACCOUNT_kv, text->d, text->kv_heads, capacity));
+    if (n == from) return kv;
+    fb_scope_open(ops);
+    fb_kv_write(ops, kv,
+                fb_from_host(ops, FB_F32, 2, (int64_t[]){n - from, text->width},
+                             text->x + from * text->width),
+                1, text->heads, text->kv_heads, slot, &at);
+    fb_scope_close(ops);
+    return kv;
+}
+
+static void a_window_is_a_mask(void **state)
+{
+    static const int64_t windows[] = {1, 2, 31, 32, 33, 64, 100, WINDOWED, 300};
+    static const int64_t contexts[] = {0, 1, 40, 64}, chunks[] = {1, 7, 37, WINDOWED};
+    struct text text = new_text(6, 2, 40, WINDOWED, 9);
+    const int64_t row = text.heads * text.d;
+    float *want = calloc((size_t)(text.n * row), sizeof *want);
+    float *got = calloc((size_t)(text.n * row), sizeof *got);
+    fb_ops *ops = open_ops(NULL, 2);
+    fb_kv *all = kv_of(ops, &text, 0, text.n);
+
+    (void)state;
+    for (size_t w = 0; w < sizeof windows / sizeof *windows; w++) {
+        for (int64_t i = 0; i < text.n; i++)
+            attend_alone(ops, &text, all, i,
+                         i + 1 > windows[w] ? i + 1 - windows[w] : 0, want + i * row);
+        for (int c = 0; c < 4; c++)
+            for (int k = 0; k < 4; k++) {
+                fb_kv *kv[] = {kv_of(ops, &text, 0, contexts[c]),
+                               kv_of(ops, &text, contexts[c], text.n)};
+
+                attend_in_windows(ops, &text, kv, contexts[c], chunks[k], windows[w],
+                                  got);
+                assert_memory_equal(want + contexts[c] * row, got + contexts[c] * row,
+                                    (size_t)((text.n - contexts[c]) * row) *
+                                        sizeof *want);
+                fb_kv_free(kv[0]);
+                fb_kv_free(kv[1]);
+            }
+    }
+    fb_kv_free(all);
+    fb_ops_close(ops);
+    free(want);
+    free(got);
+    free(text.x);
+}
+
 /* --- a context and a tail, in a batch */
 
 enum { H = 6, G = 2, D = 40, WIDTH = (H + 2 * G) * D, TAIL = 37 };
@@ -575,6 +693,7 @@ static void calls_that_do_not_fit_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_window_is_a_mask),
         cmocka_unit_test(it_is_what_doubles_give),
         cmocka_unit_test(chunks_change_no_bit),
         cmocka_unit_test(neither_threads_nor_vectors_change_a_bit),

@@ -725,27 +725,52 @@ static void check_rms_norm(void)
     free(w.x);
 }
 
+static void check_head_norm_(void)
+{
+    const int64_t r = any_size(), d = number_int(&rng, 1, 40), width = 4 * d + 3;
+    const int64_t first = number_int(&rng, 0, 2), heads = number_int(&rng, 0, 2);
+    struct host x = new_host(2, (int64_t[]){r, width}, 3), w = new_host(1, &d, 2);
+    double *want = room(x.n);
+
+    for (int64_t i = 0; i < x.n; i++) {
+        const int64_t head = i % width / d;
+        const float *begin = x.x + i / width * width + head * d;
+        double sum = 0;
+
+        want[i] = (double)x.x[i];
+        if (head < first || head >= first + heads) continue;
+        for (int64_t j = 0; j < d; j++)
+            sum += (double)begin[j] * (double)begin[j];
+        want[i] *= (double)w.x[i % width % d] / sqrt(sum / (double)d + 1e-5);
+    }
+    fb_head_norm_(ops, x.tensor, first, heads, w.tensor, 1e-5);
+    expect("head_norm_", x.tensor, 2, (int64_t[]){r, width}, want, CLOSE);
+    free(x.x);
+    free(w.x);
+}
+
 static void check_rotary(void)
 {
     const int64_t r = any_size(), heads = number_int(&rng, 0, 3);
-    const int64_t half = number_int(&rng, 1, 20), width = 3 * 2 * half + 5;
+    const int64_t half = number_int(&rng, 1, 20);
+    const int64_t d = 2 * half + number_int(&rng, 0, 6), width = 3 * d + 5;
     struct host x = new_host(2, (int64_t[]){r, width}, 1);
     struct host c = new_host(2, (int64_t[]){r, half}, 1);
     struct host s = new_host(2, (int64_t[]){r, half}, 1);
     double *want = room(x.n);
 
     for (int64_t i = 0; i < x.n; i++) {
-        const int64_t row = i / width, at = i % width % (2 * half);
+        const int64_t row = i / width, at = i % width % d;
         const int64_t pair = at % half, other = at < half ? i + half : i - half;
         const double cosine = (double)c.x[row * half + pair];
         const double sine = (double)s.x[row * half + pair];
 
         want[i] = (double)x.x[i];
-        if (i % width < heads * 2 * half)
+        if (i % width < heads * d && at < 2 * half)
             want[i] =
                 want[i] * cosine + (at < half ? -1 : 1) * (double)x.x[other] * sine;
     }
-    fb_rotary(ops, x.tensor, heads, 2 * half, c.tensor, s.tensor);
+    fb_rotary(ops, x.tensor, heads, d, c.tensor, s.tensor);
     expect("rotary", x.tensor, 2, (int64_t[]){r, width}, want, CLOSE);
     free(x.x);
     free(c.x);
@@ -767,6 +792,22 @@ static void check_swiglu(void)
     free(x.x);
 }
 
+static void check_geglu(void)
+{
+    const int64_t r = any_size(), n = any_size();
+    struct host x = new_host(2, (int64_t[]){r, 2 * n}, 12);
+    double *want = room(r * n);
+
+    for (int64_t i = 0; i < r * n; i++) {
+        const double gate = (double)x.x[i / n * 2 * n + i % n];
+        const double u = sqrt(2 / acos(-1)) * (gate + 0.044715 * gate * gate * gate);
+
+        want[i] = gate / 2 * (1 + tanh(u)) * (double)x.x[i / n * 2 * n + n + i % n];
+    }
+    expect("geglu", fb_geglu(ops, x.tensor), 2, (int64_t[]){r, n}, want, 2e-6);
+    free(x.x);
+}
+
 static void check_add_(void)
 {
     const int64_t shape[] = {number_int(&rng, 2, 5), any_size()};
@@ -777,6 +818,12 @@ static void check_add_(void)
     for (int64_t i = 0; i < a.n; i++)
         want[i] = (double)(a.x[i] + (i / shape[1] == 1 ? b.x[i % shape[1]] : 0));
     fb_add_(ops, fb_narrow(ops, a.tensor, 0, 1, 1), b.tensor);
+    expect("add_", a.tensor, 2, shape, want, EXACT);
+    want = room(a.n); /* a row to every row */
+    for (int64_t i = 0; i < a.n; i++)
+        want[i] = (double)(a.x[i] + (i / shape[1] == 1 ? b.x[i % shape[1]] : 0) +
+                           b.x[i % shape[1]]);
+    fb_add_(ops, a.tensor, fb_reshape(ops, b.tensor, 1, shape + 1));
     expect("add_", a.tensor, 2, shape, want, EXACT);
     free(a.x);
     free(b.x);

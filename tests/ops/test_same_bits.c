@@ -90,8 +90,11 @@ static void loops(struct bytes *bytes, fb_ops *ops)
     add_tensor(bytes, ops, fb_exp(ops, x));
     add_tensor(bytes, ops, fb_softmax(ops, x));
     add_tensor(bytes, ops, fb_swiglu(ops, x));
+    add_tensor(bytes, ops, fb_geglu(ops, x));
     add_tensor(bytes, ops, fb_rms_norm(ops, x, weight, 1e-6));
     fb_rotary(ops, turned, 1, LONG, half, fb_exp(ops, half));
+    add_tensor(bytes, ops, turned);
+    fb_head_norm_(ops, turned, 0, 1, weight, 1e-6);
     add_tensor(bytes, ops, turned);
     add_tensor(bytes, ops, fb_var(ops, x, 1));
     add_tensor(bytes, ops, fb_sum(ops, x, 0));

@@ -357,7 +357,8 @@ static double rotation_differs(const safetensors *file, int layer)
         position[i] = theirs[i];
     fb_scope_open(the.ops);
     x = fb_from_host(the.ops, FB_F32, 2, shape, before);
-    assert_ok(fb_model_rope(the.model, the.ops, position, N_POSITIONS, &cosine, &sine));
+    assert_ok(fb_model_rope(the.model, the.ops, FB_ROPE_GLOBAL, 2048, position,
+                            N_POSITIONS, &cosine, &sine));
     fb_rotary(the.ops, x, KV_HEADS, HEAD, cosine, sine);
     ours = reference_floats(the.ops, x);
     for (int i = 0; i < N; i++)

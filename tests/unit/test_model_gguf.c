@@ -61,7 +61,7 @@ static void refused(fb_status wanted, const char *part)
 static void reads_pairs_and_tensors_by_name(void **state)
 {
     fb_gguf *gguf;
-    const fb_gguf_tensor *t;
+    const fb_stored *t;
     fb_gguf_array array;
     fb_span span;
     int64_t whole;
@@ -89,14 +89,14 @@ static void reads_pairs_and_tensors_by_name(void **state)
     assert_int_equal(fb_gguf_ints(gguf, "numbers", &array), FB_OK);
     assert_int_equal(fb_gguf_next_int(&array), 1);
     assert_int_equal(fb_gguf_next_int(&array), -2);
-    t = fb_gguf_find_tensor(gguf, "wide");
+    t = fb_stored_find(fb_gguf_tensors(gguf), "wide");
     assert_non_null(t);
     assert_int_equal(t->rows, 2);
     assert_int_equal(t->columns, 8);
-    t = fb_gguf_find_tensor(gguf, "a");
+    t = fb_stored_find(fb_gguf_tensors(gguf), "a");
     assert_string_equal(t->format->name, "Q8_0");
     assert_int_equal(t->n_bytes, 34);
-    assert_null(fb_gguf_find_tensor(gguf, "b"));
+    assert_null(fb_stored_find(fb_gguf_tensors(gguf), "b"));
     fb_gguf_close(gguf);
 }
 
@@ -226,7 +226,8 @@ static void another_alignment_is_honoured(void **state)
     while (file.n % 32 != 0)
         make_uint(&file, 0, 1);
     assert_int_equal(fb_gguf_open_bytes(&gguf, file.bytes, file.n), FB_OK);
-    assert_ptr_equal(fb_gguf_find_tensor(gguf, "t")->data, file.bytes + file.n - 32);
+    assert_ptr_equal(fb_stored_find(fb_gguf_tensors(gguf), "t")->data,
+                     file.bytes + file.n - 32);
     fb_gguf_close(gguf);
 }
 
@@ -276,7 +277,7 @@ static void opens_from_a_path_and_leaks_nothing(void **state)
     assert_int_equal(write(handle, file.bytes, file.n), file.n);
     assert_int_equal(close(handle), 0);
     assert_int_equal(fb_gguf_open(&gguf, path), FB_OK);
-    assert_int_equal(fb_gguf_n_tensors(gguf), 2);
+    assert_int_equal(fb_gguf_tensors(gguf)->n, 2);
     fb_gguf_close(gguf);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(fb_gguf_open(&gguf, path), FB_NOT_FOUND);

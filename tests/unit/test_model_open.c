@@ -93,7 +93,7 @@ static void facts_are_those_of_the_file(void **state)
     assert_int_equal(f->ffn, FFN);
     assert_int_equal(f->vocabulary, VOCABULARY);
     assert_int_equal(f->context_length, 16384);
-    assert_true(f->rope_theta == 1e10);
+    assert_true(f->rope[FB_ROPE_GLOBAL].theta == 1e10);
     assert_true(f->rms_eps == (double)1e-6f);
     assert_int_equal(strlen(f->sha256), 64);
     assert_int_equal(strlen(f->tokenizer_sha256), 64);
@@ -165,7 +165,8 @@ static void angles_are_rounded_where_the_reference_rounds(void **state)
 
     (void)state;
     fb_scope_open(ops);
-    assert_int_equal(fb_model_rope(model, ops, position, 5, &c, &s), FB_OK);
+    assert_int_equal(fb_model_rope(model, ops, FB_ROPE_GLOBAL, 5, position, 5, &c, &s),
+                     FB_OK);
     assert_int_equal(fb_to_host(ops, c, cosine, sizeof cosine), FB_OK);
     assert_int_equal(fb_to_host(ops, s, sine, sizeof sine), FB_OK);
     fb_scope_close(ops);
@@ -190,10 +191,13 @@ static void many_angles_equal_a_few(void **state)
     for (int p = 0; p < MANY; p++)
         position[p] = 37 * p;
     fb_scope_open(ops);
-    assert_int_equal(fb_model_rope(model, ops, position, MANY, &c, &s), FB_OK);
+    assert_int_equal(
+        fb_model_rope(model, ops, FB_ROPE_GLOBAL, MANY, position, MANY, &c, &s), FB_OK);
     assert_int_equal(fb_to_host(ops, c, cosine, sizeof cosine), FB_OK);
     for (int p = 0; p < MANY; p += 50) {
-        assert_int_equal(fb_model_rope(model, ops, position + p, 1, &c, &s), FB_OK);
+        assert_int_equal(
+            fb_model_rope(model, ops, FB_ROPE_GLOBAL, MANY, position + p, 1, &c, &s),
+            FB_OK);
         assert_int_equal(fb_to_host(ops, c, one, sizeof one), FB_OK);
         assert_memory_equal(one, cosine[p], sizeof one);
     }
@@ -318,23 +322,23 @@ static void numbers_that_are_not_finite_are_refused(void **state)
         fail_msg("%s", fb_error_message());
 }
 
-static void scaled_rotary_angles_are_refused_by_name(void **state)
+static void computations_that_are_not_done_are_refused_by_name(void **state)
 {
-    static const make_llama_change linear = {.text_key = "llama.rope.scaling.type",
-                                             .text = "linear"};
+    static const make_llama_change scaled = {.text_key = "llama.rope.scaling.type",
+                                             .text = "spiral"};
     static const make_llama_change none = {.text_key = "llama.rope.scaling.type",
                                            .text = "none"};
-    static const make_llama_change partial = {.key = "llama.rope.dimension_count",
-                                              .value = 4};
+    static const make_llama_change odd = {.key = "llama.rope.dimension_count",
+                                          .value = 5};
     static const make_llama_change experts = {.key = "llama.expert_count", .value = 8};
     fb_model *good = NULL;
 
     (void)state;
-    make_llama(&file, &linear);
-    refused(FB_UNSUPPORTED, "'llama.rope.scaling.type' is 'linear'");
-    make_llama(&file, &partial);
+    make_llama(&file, &scaled);
     refused(FB_UNSUPPORTED,
-            "'llama.rope.dimension_count' is 4; only the head size, 16");
+            "'llama.rope.scaling.type' is 'spiral'; 'default', 'linear'");
+    make_llama(&file, &odd);
+    refused(FB_FORMAT, "5 of the 16 columns of a head are to be rotated");
     make_llama(&file, &experts);
     refused(FB_UNSUPPORTED, "'llama.expert_count' is 8; only 0 is understood");
     make_llama(&file, &none);
@@ -347,9 +351,9 @@ static void other_architectures_are_refused_by_name(void **state)
 {
     (void)state;
     make_begin(&file);
-    make_text(&file, "general.architecture", "gemma3");
-    refused(FB_UNSUPPORTED,
-            "'general.architecture' is 'gemma3'; 'llama' is understood");
+    make_text(&file, "general.architecture", "mamba");
+    refused(FB_UNSUPPORTED, "'general.architecture' is 'mamba'; 'llama', 'mistral', "
+                            "'qwen2', 'qwen3', 'gemma3' and 'phi3' are understood");
 }
 
 static void every_failing_allocation_is_reported(void **state)
@@ -416,7 +420,7 @@ int main(void)
         cmocka_unit_test(facts_need_no_weights),
         cmocka_unit_test(tensors_are_exactly_those_of_a_llama),
         cmocka_unit_test(numbers_that_are_not_finite_are_refused),
-        cmocka_unit_test(scaled_rotary_angles_are_refused_by_name),
+        cmocka_unit_test(computations_that_are_not_done_are_refused_by_name),
         cmocka_unit_test(other_architectures_are_refused_by_name),
         cmocka_unit_test(every_failing_allocation_is_reported),
         cmocka_unit_test(models_are_found_by_path_or_in_their_folder),

@@ -255,7 +255,12 @@ static void wrong_arguments_are_refused_by_name(void **state)
     REFUSED(fb_amax(ops, fb_full(ops, 1, (int64_t[]){0}, 0), 0),
             "fb_amax: the largest");
     REFUSED(fb_swiglu(ops, fb_full(ops, 2, (int64_t[]){1, 3}, 0)), "fb_swiglu");
+    REFUSED(fb_geglu(ops, fb_full(ops, 2, (int64_t[]){1, 3}, 0)), "fb_geglu");
     REFUSED(fb_rms_norm(ops, a, a, 0), "fb_rms_norm: 4 columns");
+    REFUSED(
+        (fb_head_norm_(ops, a, 1, 2, fb_full(ops, 1, (int64_t[]){2}, 1), 0), FB_NONE),
+        "fb_head_norm_: heads 1 to 3 of 2");
+    REFUSED((fb_add_(ops, a, fb_full(ops, 1, (int64_t[]){3}, 1)), FB_NONE), "fb_add_");
 #undef REFUSED
     (void)i64;
     fb_ops_close(ops);

@@ -1,0 +1,97 @@
+/* family.c - the table, and looking it up.
+ *
+ * Sources: the models' own configuration files and modeling code in transformers 5.2;
+ * GGUF names from llama.cpp's gguf-py (constants.py, tensor_mapping.py).
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "model/family.h"
+
+#include "base/text.h"
+
+#include <string.h>
+
+const fb_family fb_families[] = {
+    {.name = "llama",
+     .models = "Llama 1 to 3, SmolLM2, TinyLlama",
+     .gguf = "llama",
+     .config = "llama",
+     .pairs_rows = true},
+    {.name = "mistral",
+     .models = "Mistral 7B",
+     .config = "mistral",
+     .may_slide = true}, /* GGUF files say "llama" */
+    {.name = "qwen2",
+     .models = "Qwen2, Qwen2.5",
+     .gguf = "qwen2",
+     .config = "qwen2",
+     .has_qkv_bias = true,
+     .may_slide = true,
+     .slides_only_if_said = true},
+    {.name = "qwen3",
+     .models = "Qwen3 (dense)",
+     .gguf = "qwen3",
+     .config = "qwen3",
+     .has_qk_norm = true,
+     .may_slide = true,
+     .slides_only_if_said = true},
+    {.name = "gemma3",
+     .models = "Gemma 3 (text)",
+     .gguf = "gemma3",
+     .config = "gemma3_text",
+     .gate = FB_GATE_GELU,
+     .has_qk_norm = true,
+     .has_post_norms = true,
+     .scales_embedding = true,
+     .norms_add_one = true,
+     .may_slide = true,
+     .global_every = 6,
+     .local_theta = 10000},
+    {.name = "phi3",
+     .models = "Phi-3, Phi-3.5, Phi-4-mini",
+     .gguf = "phi3",
+     .config = "phi3",
+     .fuses_qkv = true,
+     .fuses_gate_up = true,
+     .may_slide = true},
+};
+const int fb_n_families = sizeof fb_families / sizeof *fb_families;
+
+static fb_status unknown(const char *key, fb_span name)
+{
+    fb_text known;
+    fb_status status;
+
+    fb_text_init(&known, 1 << 10);
+    for (int f = 0; f < fb_n_families; f++)
+        fb_text_printf(&known, "%s'%s'",
+                       f == 0                   ? ""
+                       : f == fb_n_families - 1 ? " and "
+                                                : ", ",
+                       fb_families[f].name);
+    status = fb_fail(FB_UNSUPPORTED, "'%s' is '%s'; %s are understood", key,
+                     fb_span_show(name).text, fb_text_string(&known));
+    fb_text_clear(&known);
+    return status;
+}
+
+fb_status fb_family_of_gguf(const fb_family **out, fb_span architecture)
+{
+    for (int f = 0; f < fb_n_families; f++)
+        if (fb_families[f].gguf != NULL &&
+            fb_span_is(architecture, fb_families[f].gguf)) {
+            *out = &fb_families[f];
+            return FB_OK;
+        }
+    return unknown("general.architecture", architecture);
+}
+
+fb_status fb_family_of_config(const fb_family **out, const char *model_type)
+{
+    for (int f = 0; f < fb_n_families; f++)
+        if (strcmp(model_type, fb_families[f].config) == 0) {
+            *out = &fb_families[f];
+            return FB_OK;
+        }
+    return unknown("model_type", fb_span_of(model_type));
+}

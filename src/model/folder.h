@@ -1,0 +1,27 @@
+/* folder.h - a model as Hugging Face lays it out: a folder with config.json and
+ * safetensors, in one file or in shards named by an index.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FB_MODEL_FOLDER_H
+#define FB_MODEL_FOLDER_H
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "model/stored.h"
+
+typedef struct fb_folder fb_folder;
+
+FB_MUST_USE fb_status fb_folder_open(fb_folder **out, const char *path);
+void fb_folder_close(fb_folder *folder); /* takes NULL */
+
+bool fb_is_folder(const char *path);
+const fb_json *fb_folder_config(const fb_folder *folder);         /* lent */
+const fb_stored_list *fb_folder_tensors(const fb_folder *folder); /* of all shards */
+size_t fb_folder_bytes(const fb_folder *folder); /* of all files read */
+/* Which model it is: SHA-256 over the names and hashes of config.json, the tokenizer's
+ * files and all shards. */
+FB_MUST_USE fb_status fb_folder_identity(const fb_folder *folder,
+                                         char out[FB_HASH_HEX]);
+
+#endif

@@ -1,0 +1,455 @@
+/* weights.c - the tensors of a model become weights.
+ *
+ * Names and shapes are exact: a tensor that is missing, has another shape or has no
+ * place in its family (a bias, say) is refused by name, because the engine would compute
+ * something else than the model's makers meant.
+ *
+ * q, k and v become one weight, gate and up another: one product instead of several.
+ *
+ * Rotary order. GGUF's Llama stores the rows of a head of q and k so that the two
+ * members of rotary pair i are rows 2i and 2i + 1; here they are rows i and i + d/2.
+ * Row s*d/2 + i of a head is therefore row 2i + s of the file's head. Other families,
+ * and Hugging Face's files, have the order that is used here.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "model/weights.h"
+
+#include "base/memory.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_PARTS = 3, NAME_BYTES = 96 };
+
+/* --- names ------------------------------------------------------------------------ */
+
+enum role {
+    EMBEDDING,
+    NORM,
+    HEAD,
+    ATTENTION_NORM,
+    Q,
+    K,
+    V,
+    QKV,
+    Q_BIAS,
+    K_BIAS,
+    V_BIAS,
+    Q_NORM,
+    K_NORM,
+    OUTPUT,
+    ATTENTION_POST,
+    FFN_NORM,
+    FFN_NORM_OF_FOUR, /* where attention has a norm behind it too */
+    GATE,
+    UP,
+    GATE_UP,
+    DOWN,
+    FFN_POST,
+    N_ROLES
+};
+
+/* "%" stands for the layer. */
+static const char *const names[N_ROLES][FB_N_NAMINGS] = {
+    [EMBEDDING] = {"token_embd.weight", "model.embed_tokens.weight"},
+    [NORM] = {"output_norm.weight", "model.norm.weight"},
+    [HEAD] = {"output.weight", "lm_head.weight"},
+    [ATTENTION_NORM] = {"blk.%.attn_norm.weight",
+                        "model.layers.%.input_layernorm.weight"},
+    [Q] = {"blk.%.attn_q.weight", "model.layers.%.self_attn.q_proj.weight"},
+    [K] = {"blk.%.attn_k.weight", "model.layers.%.self_attn.k_proj.weight"},
+    [V] = {"blk.%.attn_v.weight", "model.layers.%.self_attn.v_proj.weight"},
+    [QKV] = {"blk.%.attn_qkv.weight", "model.layers.%.self_attn.qkv_proj.weight"},
+    [Q_BIAS] = {"blk.%.attn_q.bias", "model.layers.%.self_attn.q_proj.bias"},
+    [K_BIAS] = {"blk.%.attn_k.bias", "model.layers.%.self_attn.k_proj.bias"},
+    [V_BIAS] = {"blk.%.attn_v.bias", "model.layers.%.self_attn.v_proj.bias"},
+    [Q_NORM] = {"blk.%.attn_q_norm.weight", "model.layers.%.self_attn.q_norm.weight"},
+    [K_NORM] = {"blk.%.attn_k_norm.weight", "model.layers.%.self_attn.k_norm.weight"},
+    [OUTPUT] = {"blk.%.attn_output.weight", "model.layers.%.self_attn.o_proj.weight"},
+    [ATTENTION_POST] = {"blk.%.post_attention_norm.weight",
+                        "model.layers.%.post_attention_layernorm.weight"},
+    [FFN_NORM] = {"blk.%.ffn_norm.weight",
+                  "model.layers.%.post_attention_layernorm.weight"},
+    [FFN_NORM_OF_FOUR] = {"blk.%.ffn_norm.weight",
+                          "model.layers.%.pre_feedforward_layernorm.weight"},
+    [GATE] = {"blk.%.ffn_gate.weight", "model.layers.%.mlp.gate_proj.weight"},
+    [UP] = {"blk.%.ffn_up.weight", "model.layers.%.mlp.up_proj.weight"},
+    [GATE_UP] = {"blk.%.ffn_up.weight", "model.layers.%.mlp.gate_up_proj.weight"},
+    [DOWN] = {"blk.%.ffn_down.weight", "model.layers.%.mlp.down_proj.weight"},
+    [FFN_POST] = {"blk.%.post_ffw_norm.weight",
+                  "model.layers.%.post_feedforward_layernorm.weight"},
+};
+
+/* Tensors that are read elsewhere, or that nobody needs. */
+static const char *const others[] = {"rope_freqs.weight", "rope_factors_short.weight",
+                                     "rope_factors_long.weight"};
+static const char unused_end[] = ".self_attn.rotary_emb.inv_freq"; /* a table of old */
+
+/* One tensor among those that are laid under each other to make a weight. */
+typedef struct part {
+    const fb_stored *tensor;
+    int64_t paired; /* heads of so many rows have rotary pairs side by side; 0: no */
+} part;
+
+typedef struct source {
+    part parts[MOST_PARTS];
+    int n_parts;
+    int64_t rows, columns;
+    _Atomic int64_t bad_row; /* 1 + a row with a number that is not finite; 0: none */
+} source;
+
+typedef struct loader {
+    const fb_stored_list *tensors;
+    fb_naming naming;
+    const fb_model_facts *f;
+    fb_ops *ops;   /* NULL: only look whether all is there */
+    bool *is_used; /* [tensors of the files] */
+    size_t bytes;  /* of weights so far, loaded or not */
+} loader;
+
+/* --- reading rows --------------------------------------------------------------- */
+
+static int64_t row_in_file(int64_t row, int64_t d)
+{
+    const int64_t head = row / d, in_head = row % d;
+
+    return head * d + 2 * (in_head % (d / 2)) + in_head / (d / 2);
+}
+
+static bool is_finite_row(const float *row, int64_t n)
+{
+    bool is_finite = true;
+
+    for (int64_t j = 0; j < n; j++) {
+        uint32_t bits;
+
+        memcpy(&bits, &row[j], sizeof bits);
+        is_finite &= (bits & 0x7f800000u) != 0x7f800000u;
+    }
+    return is_finite;
+}
+
+/* fb_unpack: rows [begin, end) of a source. Several threads at once. */
+static fb_status unpack(void *context, int64_t begin, int64_t end, float *out)
+{
+    source *s = context;
+
+    for (int64_t r = begin; r < end; r++, out += s->columns) {
+        const part *p = s->parts;
+        const fb_blocks *format;
+        int64_t row = r, n_blocks;
+
+        while (row >= p->tensor->rows)
+            row -= p++->tensor->rows;
+        if (p->paired > 0) row = row_in_file(row, p->paired);
+        format = p->tensor->format;
+        n_blocks = s->columns / format->per_block;
+        format->unpack(p->tensor->data + (size_t)(row * n_blocks) * format->bytes,
+                       n_blocks, out);
+        if (!is_finite_row(out, s->columns)) atomic_store(&s->bad_row, r + 1);
+    }
+    return FB_OK;
+}
+
+static fb_status check_finite(const source *s)
+{
+    int64_t row = atomic_load(&s->bad_row) - 1;
+    const part *p = s->parts;
+
+    if (row < 0) return FB_OK;
+    while (row >= p->tensor->rows)
+        row -= p++->tensor->rows;
+    return fb_fail(FB_FORMAT,
+                   "tensor '%s' holds a number that is not finite (in row %" PRId64
+                   " of %" PRId64 ")",
+                   fb_span_show(p->tensor->name).text, row, p->tensor->rows);
+}
+
+/* --- finding tensors ------------------------------------------------------------ */
+
+static void spell(const loader *l, enum role role, int64_t layer, char name[NAME_BYTES])
+{
+    const char *pattern = names[role][l->naming];
+    const char *mark = strchr(pattern, '%');
+
+    if (mark == NULL)
+        (void)snprintf(name, NAME_BYTES, "%s", pattern);
+    else
+        (void)snprintf(name, NAME_BYTES, "%.*s%" PRId64 "%s", (int)(mark - pattern),
+                       pattern, layer, mark + 1);
+}
+
+static fb_status find(loader *l, const char *name, int64_t rows, int64_t columns,
+                      const fb_stored **out)
+{
+    const fb_stored *t = fb_stored_find(l->tensors, name);
+
+    *out = t;
+    if (t == NULL) return fb_fail(FB_FORMAT, "the tensor '%s' is missing", name);
+    if (t->rows != rows || t->columns != columns)
+        return fb_fail(FB_FORMAT,
+                       "tensor '%s' is [%" PRId64 ", %" PRId64 "]; [%" PRId64
+                       ", %" PRId64 "] would be right",
+                       name, t->rows, t->columns, rows, columns);
+    if (t->format->unpack == NULL)
+        return fb_fail(FB_UNSUPPORTED,
+                       "tensor '%s' is in %s, which is not understood; F32, F16, BF16, "
+                       "Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 and Q2_K to Q6_K are",
+                       name, t->format->name);
+    l->is_used[t - l->tensors->tensors] = true;
+    return FB_OK;
+}
+
+/* Adds a tensor of `rows` rows to a source. */
+static fb_status add_part(loader *l, source *s, enum role role, int64_t layer,
+                          int64_t rows, int64_t paired)
+{
+    part *p = &s->parts[s->n_parts++];
+    char name[NAME_BYTES];
+
+    spell(l, role, layer, name);
+    FB_TRY(find(l, name, rows, s->columns, &p->tensor));
+    p->paired = paired;
+    s->rows += rows;
+    return FB_OK;
+}
+
+/* --- making weights ------------------------------------------------------------- */
+
+static fb_status make_weight(loader *l, source *s, fb_tensor *out)
+{
+    l->bytes += fb_weight_size(s->rows, s->columns);
+    if (l->ops == NULL) return FB_OK;
+    *out = fb_weight(l->ops, s->rows, s->columns, unpack, s);
+    FB_TRY(fb_ops_status(l->ops));
+    return check_finite(s);
+}
+
+/* A weight of one tensor. */
+static fb_status load_one(loader *l, enum role role, int64_t layer, int64_t rows,
+                          int64_t columns, fb_tensor *out)
+{
+    source s = {.columns = columns};
+
+    FB_TRY(add_part(l, &s, role, layer, rows, 0));
+    return make_weight(l, &s, out);
+}
+
+/* The numbers of a source of one-row tensors, one behind the other, as a vector. */
+static fb_status unpack_vector(source *s, float add, float *out)
+{
+    float *at = out;
+
+    for (int p = 0; p < s->n_parts; p++) {
+        source one = {.parts = {s->parts[p]}, .n_parts = 1, .rows = 1};
+
+        one.columns = s->parts[p].tensor->columns;
+        FB_TRY(unpack(&one, 0, 1, at));
+        FB_TRY(check_finite(&one));
+        at += one.columns;
+    }
+    for (float *x = out; x < at; x++)
+        *x += add;
+    return FB_OK;
+}
+
+static fb_status make_vector(loader *l, source *s, float add, fb_tensor *out)
+{
+    int64_t n = 0;
+    float *host;
+    fb_status status;
+
+    for (int p = 0; p < s->n_parts; p++)
+        n += s->parts[p].tensor->columns;
+    l->bytes += (size_t)n * sizeof *host;
+    if (l->ops == NULL) return FB_OK;
+    host = fb_alloc(FB_ACCOUNT_scratch, (size_t)n * sizeof *host);
+    if (host == NULL) return fb_fail(FB_NO_MEMORY, "no memory to read a tensor");
+    status = unpack_vector(s, add, host);
+    if (status == FB_OK) {
+        fb_scope_open(l->ops);
+        *out = fb_persist(l->ops, FB_ACCOUNT_weights,
+                          fb_from_host(l->ops, FB_F32, 1, &n, host));
+        fb_scope_close(l->ops);
+        status = fb_ops_status(l->ops);
+    }
+    fb_free(host);
+    return status;
+}
+
+/* A vector [n], what a norm multiplies by. */
+static fb_status load_norm(loader *l, enum role role, int64_t layer, int64_t n,
+                           fb_tensor *out)
+{
+    const bool adds_one = l->f->family->norms_add_one && l->naming == FB_NAMED_HF;
+    source s = {.columns = n};
+
+    FB_TRY(add_part(l, &s, role, layer, 1, 0));
+    return make_vector(l, &s, adds_one ? 1 : 0, out);
+}
+
+static fb_status load_qkv(loader *l, int64_t layer, fb_tensor *out)
+{
+    const fb_model_facts *f = l->f;
+    const int64_t d = f->head_dim, q = f->heads * d, kv = f->kv_heads * d;
+    const bool is_paired = f->family->pairs_rows && l->naming == FB_NAMED_GGUF;
+    source s = {.columns = f->width};
+
+    if (f->family->fuses_qkv) {
+        FB_TRY(add_part(l, &s, QKV, layer, q + 2 * kv, 0));
+    } else {
+        FB_TRY(add_part(l, &s, Q, layer, q, is_paired ? d : 0));
+        FB_TRY(add_part(l, &s, K, layer, kv, is_paired ? d : 0));
+        FB_TRY(add_part(l, &s, V, layer, kv, 0));
+    }
+    return make_weight(l, &s, out);
+}
+
+/* [(H + 2G)*d] */
+static fb_status load_qkv_bias(loader *l, int64_t layer, fb_tensor *out)
+{
+    static const enum role roles[] = {Q_BIAS, K_BIAS, V_BIAS};
+    source s = {0};
+
+    if (!l->f->family->has_qkv_bias) return FB_OK;
+    for (int p = 0; p < 3; p++) {
+        s.columns = (p == 0 ? l->f->heads : l->f->kv_heads) * l->f->head_dim;
+        FB_TRY(add_part(l, &s, roles[p], layer, 1, 0));
+    }
+    return make_vector(l, &s, 0, out);
+}
+
+static fb_status load_gate_up(loader *l, int64_t layer, fb_tensor *out)
+{
+    source s = {.columns = l->f->width};
+
+    if (l->f->family->fuses_gate_up) {
+        FB_TRY(add_part(l, &s, GATE_UP, layer, 2 * l->f->ffn, 0));
+    } else {
+        FB_TRY(add_part(l, &s, GATE, layer, l->f->ffn, 0));
+        FB_TRY(add_part(l, &s, UP, layer, l->f->ffn, 0));
+    }
+    return make_weight(l, &s, out);
+}
+
+static fb_status load_attention(loader *l, int64_t i, fb_layer *out)
+{
+    const fb_model_facts *f = l->f;
+
+    FB_TRY(load_norm(l, ATTENTION_NORM, i, f->width, &out->attention_norm));
+    FB_TRY(load_qkv(l, i, &out->qkv));
+    FB_TRY(load_qkv_bias(l, i, &out->qkv_bias));
+    if (f->family->has_qk_norm) {
+        FB_TRY(load_norm(l, Q_NORM, i, f->head_dim, &out->q_norm));
+        FB_TRY(load_norm(l, K_NORM, i, f->head_dim, &out->k_norm));
+    }
+    if (f->family->has_post_norms)
+        FB_TRY(load_norm(l, ATTENTION_POST, i, f->width, &out->attention_post));
+    return load_one(l, OUTPUT, i, f->width, f->heads * f->head_dim, &out->output);
+}
+
+static fb_status load_layer(loader *l, int64_t i, fb_layer *out)
+{
+    const fb_model_facts *f = l->f;
+    const bool has_four = f->family->has_post_norms;
+
+    FB_TRY(load_attention(l, i, out));
+    FB_TRY(load_norm(l, has_four ? FFN_NORM_OF_FOUR : FFN_NORM, i, f->width,
+                     &out->ffn_norm));
+    FB_TRY(load_gate_up(l, i, &out->gate_up));
+    if (has_four) FB_TRY(load_norm(l, FFN_POST, i, f->width, &out->ffn_post));
+    return load_one(l, DOWN, i, f->width, f->ffn, &out->down);
+}
+
+static bool is_for_others(const fb_stored *t)
+{
+    const size_t n_end = sizeof unused_end - 1;
+
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (fb_span_is(t->name, others[i])) return true;
+    return t->name.n > n_end &&
+           memcmp(t->name.bytes + t->name.n - n_end, unused_end, n_end) == 0;
+}
+
+static fb_status refuse_unused(const loader *l)
+{
+    for (size_t i = 0; i < l->tensors->n; i++)
+        if (!l->is_used[i] && !is_for_others(&l->tensors->tensors[i]))
+            return fb_fail(FB_UNSUPPORTED,
+                           "tensor '%s' has no place in a model of the family '%s', "
+                           "and what it would change is not understood",
+                           fb_span_show(l->tensors->tensors[i].name).text,
+                           l->f->family->name);
+    return FB_OK;
+}
+
+/* The head is the embedding where the file says so, or has no other. */
+static fb_status load_head(loader *l, fb_weights *out)
+{
+    const fb_stored *t = fb_stored_find(l->tensors, names[HEAD][l->naming]);
+
+    out->head = out->embedding;
+    if (t == NULL) return FB_OK;
+    if (l->f->head_is_tied) {
+        l->is_used[t - l->tensors->tensors] = true;
+        return FB_OK;
+    }
+    return load_one(l, HEAD, 0, l->f->vocabulary, l->f->width, &out->head);
+}
+
+static fb_status load_all(loader *l, fb_weights *out)
+{
+    const fb_model_facts *f = l->f;
+
+    FB_TRY(load_one(l, EMBEDDING, 0, f->vocabulary, f->width, &out->embedding));
+    FB_TRY(load_norm(l, NORM, 0, f->width, &out->norm));
+    FB_TRY(load_head(l, out));
+    for (int64_t i = 0; i < f->layers; i++)
+        FB_TRY(load_layer(l, i, &out->layers[i]));
+    return refuse_unused(l);
+}
+
+fb_status fb_weights_load(fb_weights *out, fb_ops *ops, const fb_stored_list *tensors,
+                          fb_naming naming, const fb_model_facts *f)
+{
+    loader l = {.tensors = tensors, .naming = naming, .f = f, .ops = ops};
+    fb_status status;
+
+    *out = (fb_weights){.n_layers = f->layers};
+    out->layers = fb_zalloc(FB_ACCOUNT_other, (size_t)f->layers * sizeof *out->layers);
+    l.is_used = fb_zalloc(FB_ACCOUNT_other, tensors->n * sizeof *l.is_used);
+    if (out->layers == NULL || l.is_used == NULL)
+        status = fb_fail(FB_NO_MEMORY, "no memory for the list of layers");
+    else
+        status = load_all(&l, out);
+    out->bytes = l.bytes;
+    fb_free(l.is_used);
+    return status;
+}
+
+static void release_layer(const fb_layer *layer, fb_ops *ops)
+{
+    const fb_tensor all[] = {layer->attention_norm, layer->qkv,      layer->qkv_bias,
+                             layer->q_norm,         layer->k_norm,   layer->output,
+                             layer->attention_post, layer->ffn_norm, layer->gate_up,
+                             layer->down,           layer->ffn_post};
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        fb_release(ops, all[i]);
+}
+
+void fb_weights_unload(fb_weights *w, fb_ops *ops)
+{
+    for (int64_t i = 0; ops != NULL && w->layers != NULL && i < w->n_layers; i++)
+        release_layer(&w->layers[i], ops);
+    if (ops != NULL) {
+        if (w->head.id != w->embedding.id) fb_release(ops, w->head);
+        fb_release(ops, w->embedding);
+        fb_release(ops, w->norm);
+    }
+    fb_free(w->layers);
+    *w = (fb_weights){0};
+}
