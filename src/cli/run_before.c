@@ -81,7 +81,12 @@ static void add_memory(const fb_outline *outline, fb_text *out)
     fb_print_size(outline->tail_bytes, tail, sizeof tail);
     fb_text_printf(out, "  memory: weights %s, full cache %s (", weights, full);
     add_count(out, outline->longest, "token", "tokens");
-    fb_text_printf(out, "), question and answer up to %s per variant\n", tail);
+    fb_text_puts(out, "), ");
+    if (outline->window_bytes > 0) {
+        fb_print_size(outline->window_bytes, full, sizeof full);
+        fb_text_printf(out, "windows of sliding layers %s, ", full);
+    }
+    fb_text_printf(out, "question and answer up to %s per variant\n", tail);
 }
 
 static fb_status add_time(const fb_job *job, const fb_outline *outline, fb_text *out)

@@ -64,8 +64,9 @@ void fb_reading_free(fb_reading *reading); /* takes NULL */
 /* FB_UNSUPPORTED if a text of so many tokens, answer included, leaves the window of a
  * model that has nothing but windows: there eviction could not be told from the window. */
 FB_MUST_USE fb_status fb_reading_fits(const fb_model_facts *facts, int64_t tokens);
-/* Bytes of the windows of sliding layers, which no rule evicts from; 0: there are none. */
-size_t fb_reading_window_bytes(const fb_reading *reading);
+/* Bytes of the windows of sliding layers for a context of so many tokens: beside the budget,
+ * the same for all rules. 0: there are none. */
+size_t fb_window_bytes(const fb_model_facts *facts, int64_t tokens);
 
 const fb_cache *fb_reading_cache(const fb_reading *reading);
 int64_t fb_reading_tokens(const fb_reading *reading);

@@ -153,7 +153,11 @@ static fb_status put_model(fb_runner *run)
     fb_json_add_string(&text, facts->title == NULL ? "" : facts->title);
     fb_text_puts(&text, ", \"template\": ");
     fb_json_add_string(&text, run->plan->template.family);
-    fb_text_puts(&text, "}");
+    fb_text_printf(&text,
+                   ", \"window\": %lld, \"sliding_layers\": %lld, \"window_bytes\": "
+                   "%zu}",
+                   (long long)facts->window, (long long)facts->sliding_layers,
+                   fb_window_bytes(facts, facts->window));
     row.facts = fb_text_string(&text);
     status = fb_text_status(&text);
     if (status == FB_OK)

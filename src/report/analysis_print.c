@@ -344,6 +344,7 @@ void fb_analysis_print_text(fb_text *text, const fb_analysis *a)
         fb_text_puts(text, "\n");
     }
     print_setting(text, a);
+    if (fb_say_windows(text, &a->results->model)) fb_text_puts(text, "\n");
     print_failures(text, a, NULL);
     for (int t = 0; t < a->n_tables; t++) {
         fb_text_puts(text, "\n");

@@ -140,16 +140,22 @@ static void title(const fb_page *page, const char *facts)
 static void model(const fb_page *page)
 {
     const fb_store_model *m = &page->results->model;
+    fb_text windows;
 
     fb_html(page->out, "<p class=\"cap\">Model %s", m->name);
     title(page, m->facts);
     fb_html(page->out,
             ": %s, %d %s, %d %s, %d kv %s of %d, SHA-256 "
-            "<span class=\"sig\">%s</span>. Made by %s on %s.</p>\n",
+            "<span class=\"sig\">%s</span>. Made by %s on %s.",
             m->architecture, (int)m->layers, fb_plural(m->layers, "layer", "layers"),
             (int)m->heads, fb_plural(m->heads, "head", "heads"), (int)m->kv_heads,
             fb_plural(m->kv_heads, "head", "heads"), (int)m->head_dim, m->sha256,
             page->results->program, page->results->created);
+    fb_text_init(&windows, 1 << 10);
+    if (fb_say_windows(&windows, m))
+        fb_html(page->out, " %s.", fb_text_string(&windows));
+    fb_text_clear(&windows);
+    fb_text_puts(page->out, "</p>\n");
 }
 
 static void links(const fb_page *page)
