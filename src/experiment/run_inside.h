@@ -11,7 +11,7 @@
 #include "store/store.h"
 
 /* What the pass over the reference says of every cell, in this order; a task adds one. */
-enum { FB_PASS_METRICS = 5, FB_MOST_SCORES = 8 };
+enum { FB_PASS_METRICS = 6, FB_MOST_SCORES = 9 };
 extern const char *const fb_pass_metrics[FB_PASS_METRICS];
 
 /* Ids of the rows of the store. */

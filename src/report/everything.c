@@ -53,7 +53,8 @@ static void marks(const fb_page *page, const fb_row *row)
         const char *word;
     } all[] = {{row->n_fallback, "fell back"},
                {row->n_shrunk, "shrunk"},
-               {row->n_without_choice, "without free choice"}};
+               {row->n_without_choice, "without free choice"},
+               {row->n_first_lost, "without the first token"}};
     bool first = true;
 
     fb_text_puts(page->out, "<td class=\"l\">");
