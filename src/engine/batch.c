@@ -54,18 +54,24 @@ static fb_status run_layer(fb_batch *batch, int64_t layer, fb_tensor x,
     return status;
 }
 
-/* New tokens go on at the original length of the context, whatever was evicted. */
+/* New tokens go on at the original length of the context, whatever was evicted, or behind
+ * the entries that are left and were renumbered. */
 static fb_status open_angles(const fb_batch *batch, fb_angles *out)
 {
-    const int64_t rows = batch->n * batch->t;
-    int64_t *position = fb_alloc(FB_ACCOUNT_scratch, (size_t)rows * sizeof *position);
+    const int64_t rows = batch->n * batch->t, n = batch->reading->n;
+    int64_t *position =
+        fb_alloc(FB_ACCOUNT_scratch, 2 * (size_t)rows * sizeof *position);
     fb_status status;
 
     if (position == NULL) return fb_fail(FB_NO_MEMORY, "no memory for positions");
-    for (int64_t r = 0; r < rows; r++)
-        position[r] = batch->reading->n + batch->at[r / batch->t] + r % batch->t;
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t v = r / batch->t, token = batch->at[v] + r % batch->t;
+
+        position[r] = batch->variants[v]->next + token;
+        position[rows + r] = n + token;
+    }
     status =
-        fb_angles_of(batch->reading->engine, batch->reading->n, position, rows, out);
+        fb_angles_of(batch->reading->engine, n, position, position + rows, rows, out);
     fb_free(position);
     return status;
 }

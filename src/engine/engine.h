@@ -8,8 +8,8 @@
  *                    batch
  *
  * The same operator calls are made for every rule; the trace hash of each part proves
- * it. Positions are the original ones: an entry keeps its rotation, new tokens go on at
- * n.
+ * it. Positions are the original ones (an entry keeps its rotation, new tokens go on at
+ * n) unless the engine was opened with `compact`.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -33,6 +33,10 @@ typedef struct fb_engine_options {
     int64_t chunk; /* rows handled at a time while reading; changes no bit. 0: 256 */
     /* of attention; 0: the model's own. For negative tests of the trace */
     double scale;
+    /* Entries that stay are numbered anew: the newest of a head stands before the first
+     * token of the question, which comes at the budget's number of entries per head
+     * (Xiao et al. 2024, arXiv:2309.17453). Otherwise each keeps its own position. */
+    bool compact;
     fb_watch *watch;
     void *watch_self;
 } fb_engine_options;

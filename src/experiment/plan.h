@@ -56,6 +56,7 @@ typedef struct fb_plan_sample {
 
 typedef struct fb_plan_task {
     int64_t documents, samples, cut, rejected;
+    int64_t longest_cut;   /* tokens of the longest context before it was cut */
     int64_t unknown;       /* samples with characters of a newer Unicode */
     int64_t lost;          /* samples whose context has text without tokens */
     char *first_rejection; /* NULL: none */

@@ -346,6 +346,14 @@ static fb_status make_document(const maker *m, const char *text, int64_t reserve
     return out->text != NULL ? FB_OK : fb_fail(FB_NO_MEMORY, "no memory for a context");
 }
 
+static void count_cut(fb_plan_task *task, const fb_plan_document *document)
+{
+    const int64_t n = document->context.n + document->cut_tokens;
+
+    task->cut++;
+    if (n > task->longest_cut) task->longest_cut = n;
+}
+
 static fb_status count_unknown(const maker *m, const char *context,
                                const fb_plan_sample *sample)
 {
@@ -392,7 +400,7 @@ static fb_status place_sample(const maker *m, const fb_document *document,
         clear_document(&made);
         return status;
     }
-    if (made.cut_tokens > 0) plan->tasks[m->task].cut++;
+    if (made.cut_tokens > 0) count_cut(&plan->tasks[m->task], &made);
     FB_TRY(add_document(plan, &made, &sample->document));
     return add_sample(plan, sample);
 }

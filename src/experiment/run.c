@@ -124,7 +124,8 @@ void fb_run_reset_peaks(fb_runner *run)
 
 static fb_status run_all(fb_runner *run)
 {
-    const fb_engine_options options = {0};
+    const char *positions = fb_values_text(&run->plan->spec->values, FB_SET_positions);
+    const fb_engine_options options = {.compact = strcmp(positions, "compact") == 0};
 
     FB_TRY(fb_run_check_memory(run->plan, run->options)); /* before a file is made */
     run->limit = fb_run_limit(run->plan, run->options);

@@ -63,11 +63,13 @@ static fb_status warn_tasks(fb_runner *run)
         FB_TRY(keep_notes(run, i));
         if (task->cut > 0)
             FB_TRY(warn(run,
-                        "%lld %s of %s %s longer than the model's %lld tokens; "
-                        "cut in the middle, same for all rules",
+                        "%lld %s of %s %s longer than the model's %lld tokens (the "
+                        "longest context has %lld); cut in the middle, same for all "
+                        "rules",
                         (long long)task->cut, fb_plural(task->cut, "sample", "samples"),
                         name, fb_plural(task->cut, "is", "are"),
-                        (long long)fb_model_get_facts(plan->model)->context_length));
+                        (long long)fb_model_get_facts(plan->model)->longest,
+                        (long long)task->longest_cut));
         if (task->unknown > 0)
             FB_TRY(warn(run,
                         "%lld %s of %s %s characters that the Unicode of PCRE2 (see "

@@ -143,6 +143,40 @@ fb_status fb_native_kv_copy(void *self, const fb_call *call)
     return FB_OK;
 }
 
+/* --- turning */
+
+/* Items are the entries. */
+static void turn_entries(void *context, int64_t begin, int64_t end, int thread)
+{
+    const fb_call *call = context;
+    const fb_slot slot = fb_slot_of(call->to, call->to_slot);
+    const int64_t half = call->in[0].shape[1];
+    int64_t stride;
+
+    (void)thread;
+    for (int64_t j = begin; j < end; j++) {
+        float *key = fb_key_panel(&slot, j / FB_PANEL, &stride) + j % FB_PANEL;
+        const float *cosine = fb_floats(&call->in[0]) + j * half;
+        const float *sine = fb_floats(&call->in[1]) + j * half;
+
+        for (int64_t i = 0; i < half; i++) {
+            const float a = key[i * stride], b = key[(i + half) * stride];
+
+            key[i * stride] = a * cosine[i] - b * sine[i];
+            key[(i + half) * stride] = b * cosine[i] + a * sine[i];
+        }
+    }
+}
+
+fb_status fb_native_kv_turn(void *self, const fb_call *call)
+{
+    fb_call copy = *call;
+
+    fb_native_loop(self, call->in[0].shape[0], (double)fb_array_elements(&call->out),
+                   turn_entries, &copy);
+    return FB_OK;
+}
+
 /* --- reading */
 
 struct read {

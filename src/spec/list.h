@@ -57,8 +57,8 @@ FB_SETTING(query, "protocol.query", "query", 0, WORD, "agnostic", 0, 0, "agnosti
            "WHEN", HOW, false, "agnostic: evict before the question is seen; aware: after")
 FB_SETTING(protect_question, "protocol.protect_question", "protect-question", 0, FLAG, "on", 0, 0, NULL, NULL,
            "on|off", HOW, false, "under aware: the question's own entries stay, whatever the rule")
-FB_SETTING(positions, "protocol.positions", "positions", 0, WORD, "original", 0, 0, "original", "compact",
-           "HOW", HOW, false, "original: entries keep their own positions")
+FB_SETTING(positions, "protocol.positions", "positions", 0, WORD, "original", 0, 0, "original|compact", NULL,
+           "HOW", HOW, false, "original: entries keep their own positions; compact: those left are renumbered")
 FB_SETTING(protect, "protocol.protect", "protect", 0, PROTECT, "4+16", 0, 0, NULL, NULL,
            "SINK+RECENT", HOW, false, "first and last tokens that every rule keeps; or none, published")
 FB_SETTING(rounding, "protocol.rounding", "rounding", 0, WORD, "exact", 0, 0, "exact|kvpress", NULL,
