@@ -23,9 +23,10 @@
 
 typedef struct fb_engine fb_engine;
 
-/* Sees intermediate tensors of a plain pass, for comparison with a reference: `what` is
- * "attention_in", "qkv", "qkv_rotated", "attention_out", "layer_out" or "final_norm";
- * rows first_row and on of the sequence. */
+/* Sees intermediate tensors of a pass as they are made, for comparison with a reference
+ * or to see how far it is: `what` is "attention_in", "qkv", "qkv_rotated",
+ * "attention_out", "layer_out" or "final_norm"; rows first_row and on of the sequence.
+ * fb_ops_refuse ends the pass. */
 typedef void fb_watch(void *self, fb_ops *ops, const char *what, int64_t layer,
                       int64_t first_row, fb_tensor a);
 
@@ -179,7 +180,7 @@ void fb_answer_clear(fb_answer *answer);
 size_t fb_answer_bytes(const fb_model_facts *facts, const fb_question *question,
                        const fb_answer_options *options);
 
-/* --- whole sequences: for tests, `ask` and perplexity --- */
+/* --- whole sequences: for tests and perplexity --- */
 
 /* Logits [n_rows, vocabulary] (host memory of the caller) after ids[row[i]] of a plain
  * pass. */

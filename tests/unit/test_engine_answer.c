@@ -8,13 +8,12 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/memory.h"
-#include "base/random.h"
-#include "tests/support/make_llama.h"
+#include "tests/support/random_llama.h"
 #include "tests/support/rig.h"
 
 /* BOS, then every filler, key and value once: the built-in model says what followed. */
 enum { CONTEXT = 61, FIRST = 4, PROMPT = 2, ASK = 2, NOBODY_SAYS = 1 };
-enum { LONG = 24, NONE = -1, MOST_LOGITS = 256 };
+enum { LONG = 24, NONE = RANDOM_NO_END, MOST_LOGITS = 256 };
 
 static const char *const expressions[] = {"random", "tova", "h2o",
                                           "adakv(snapkv:window=16)"};
@@ -35,25 +34,13 @@ static int32_t context[CONTEXT], prompt[PROMPT];
 static int32_t said[VARIANTS][LONG]; /* by the witness */
 static char folder[TEST_PATH];
 
-/* A model of random weights, to which every place and every entry matters, whose text
- * is ended by `end`. Lent until the next call. */
+/* A model to which every place and every entry matters, whose text is ended by `end`.
+ * Lent until the next call. */
 static const char *random_model(int32_t end)
 {
-    static make_gguf file;
-    const make_llama_change change = {.key = "tokenizer.ggml.eos_token_id",
-                                      .value = (uint32_t)end};
-    const size_t begin = make_llama(&file, end == NONE ? NULL : &change);
     const char *path = test_path(folder, "random.gguf");
-    FILE *out = fopen(path, "wb");
 
-    for (size_t at = begin; at < file.n; at += sizeof(float)) {
-        const float weight = 2 * fb_philox_f32(1, 0, 0, 0, at - begin, 0) - 1;
-
-        memcpy(file.bytes + at, &weight, sizeof weight);
-    }
-    assert_non_null(out);
-    assert_int_equal(fwrite(file.bytes, 1, file.n, out), file.n);
-    assert_int_equal(fclose(out), 0);
+    random_llama(path, end);
     return path;
 }
 
