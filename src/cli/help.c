@@ -91,6 +91,7 @@ void fb_help_overview(fb_text *out)
     fb_text_puts(out, "flexbudget " FB_VERSION " - compare KV-cache eviction rules: "
                       "same kernel, same memory, same inputs\n\n");
     add_command(out, "Compare", "run");
+    add_command(out, "", "ask");
     add_command(out, "Understand", "compare");
     add_command(out, "", "report");
     add_command(out, "Look up", "rules");
