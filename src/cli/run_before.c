@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/time.h"
+#include "cli/opening.h"
 #include "cli/run_job.h"
 #include "experiment/outline.h"
 
@@ -107,17 +108,11 @@ static fb_status add_time(const fb_job *job, const fb_outline *outline, fb_text 
     return FB_OK;
 }
 
-static void warn(void *self, const char *sentence)
-{
-    (void)self;
-    fb_say_warning(sentence);
-}
-
 /* Warnings about the data of the tasks. */
 static void say_notes(const fb_job *job)
 {
     for (int i = 0; i < job->spec->n_tasks; i++)
-        fb_plan_notes(job->plan, i, warn, NULL);
+        fb_plan_notes(job->plan, i, fb_open_warn, NULL);
 }
 
 static fb_status make_outline(fb_outline *out, const fb_job *job)

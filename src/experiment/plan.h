@@ -42,8 +42,10 @@ typedef struct fb_plan_sample {
     char *key, *group;
     char *question, *prefix; /* text; beginning of the model's own turn */
     fb_strings references, stop, classes;
-    const char *metric; /* of the probe, else the task's; lent */
-    char *own_metric;   /* NULL: the task's */
+    /* of the probe, else the task's; lent. NULL: a question of the user's, which has no
+     * references and is not scored */
+    const char *metric;
+    char *own_metric; /* NULL: the task's */
     fb_ids prompt, answer;
     int64_t question_tokens; /* of the question alone */
     int64_t max_tokens, length;
@@ -78,8 +80,8 @@ typedef struct fb_plan {
     fb_template template;
     fb_plan_document *documents;
     fb_plan_sample *samples; /* by document */
-    fb_plan_task *tasks;     /* [spec.n_tasks] */
-    int n_documents, n_samples;
+    fb_plan_task *tasks;     /* of the spec; of a question of the user's, one */
+    int n_documents, n_samples, n_tasks;
     fb_index streams; /* of documents, to their index */
 } fb_plan;
 
@@ -88,6 +90,22 @@ typedef struct fb_plan {
 FB_MUST_USE fb_status fb_plan_new(fb_plan **out, const fb_spec *spec,
                                   const fb_model *model, fb_report *report, void *self);
 void fb_plan_free(fb_plan *plan); /* takes NULL */
+
+/* A question of the user's on a text of the user's, of no task; all lent. */
+typedef struct fb_own_question {
+    const char *text, *question;
+    const char *stop; /* ends an answer, as an end token does; NULL: none */
+} fb_own_question;
+
+enum { FB_OWN_TOKENS = 128 }; /* limit of an answer where the settings have none */
+
+/* The plan of one: a document and a sample whose ids are those that a task would make of
+ * them. Refused, though not of a task: a text that the model cannot take whole, and a
+ * budget that leaves a rule nothing to choose. `spec` has passed
+ * fb_spec_check_question. */
+FB_MUST_USE fb_status fb_plan_ask(fb_plan **out, const fb_spec *spec,
+                                  const fb_model *model, const fb_own_question *own,
+                                  fb_report *report, void *self);
 
 /* Each of the task's notes is one call of `report`. */
 void fb_plan_notes(const fb_plan *plan, int task, fb_report *report, void *self);

@@ -33,6 +33,8 @@ FB_MUST_USE fb_status fb_plan_token_ends(const fb_plan *plan, const fb_ids *ids,
 
 /* Runs a task and adds its documents and samples. */
 FB_MUST_USE fb_status fb_plan_make(fb_plan *plan, int task);
+/* Adds the one document and sample of a question of the user's. */
+FB_MUST_USE fb_status fb_plan_make_question(fb_plan *plan, const fb_own_question *own);
 void fb_plan_sample_clear(fb_plan_sample *sample);
 
 #endif

@@ -36,8 +36,10 @@ bool fb_run_is_own_fault(fb_status status)
 
 bool fb_run_needs_text(const fb_plan_sample *sample)
 {
-    const fb_metric *metric = metric_of(sample);
+    const fb_metric *metric;
 
+    if (sample->metric == NULL) return true; /* of a question of the user's it is all */
+    metric = metric_of(sample);
     return !sample->continues && metric != NULL && metric->kind == FB_METRIC_TEXT;
 }
 
@@ -110,6 +112,17 @@ static void add_pass_scores(draft *d, const fb_plan_sample *sample,
         add_score(d, fb_pass_metrics[i], values[i]);
 }
 
+size_t fb_run_answer_length(const fb_plan_sample *sample, const char *text, size_t n)
+{
+    for (int i = 0; i < sample->stop.n; i++) {
+        const char *stop = sample->stop.text[i];
+        const char *found = memmem(text, n, stop, strlen(stop));
+
+        if (found != NULL) n = (size_t)(found - text);
+    }
+    return n;
+}
+
 /* The free answer, ended before the first stop string. */
 static fb_status decode_answer(const fb_runner *run, draft *d,
                                const fb_plan_sample *sample, const fb_answer *answer)
@@ -118,11 +131,7 @@ static fb_status decode_answer(const fb_runner *run, draft *d,
 
     FB_TRY(fb_tokenizer_decode(fb_model_tokenizer(run->plan->model), answer->ids,
                                answer->n_ids, true, &d->answer, &n));
-    for (int i = 0; i < sample->stop.n; i++) {
-        char *stop = strstr(d->answer, sample->stop.text[i]);
-
-        if (stop != NULL) *stop = '\0';
-    }
+    d->answer[fb_run_answer_length(sample, d->answer, n)] = '\0';
     fb_text_puts(&d->answer_tokens, "[");
     for (int64_t i = 0; i < answer->n_ids; i++)
         fb_text_printf(&d->answer_tokens, "%s%d", i > 0 ? "," : "",

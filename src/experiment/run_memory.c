@@ -69,16 +69,16 @@ double fb_run_cell_bytes(const fb_plan *plan, const fb_cell *cell)
     return cell->budget < 0 ? 0 : cache_bytes(plan, cell->k);
 }
 
-/* FB_BUDGET: `what` needs more than the limit. */
-static fb_status refuse(double limit, double needed, const char *what, const char *help)
+fb_status fb_run_refuse_memory(double limit, double needed, const char *what,
+                               const char *help)
 {
     char have[32], wanted[32];
 
     fb_print_size(limit, have, sizeof have);
     fb_print_size(needed, wanted, sizeof wanted);
     return fb_fail(FB_BUDGET,
-                   "memory limit of %s: %s needs %s\nhelp: --memory with more, or %s",
-                   have, what, wanted, help);
+                   "memory limit of %s: %s %s\nhelp: --memory with more, or %s", have,
+                   what, wanted, help);
 }
 
 static fb_status check_context(const need *n, int document)
@@ -88,8 +88,9 @@ static fb_status check_context(const need *n, int document)
     char what[64];
 
     if (bytes <= n->limit) return FB_OK;
-    (void)snprintf(what, sizeof what, "a context of %lld tokens", (long long)tokens);
-    return refuse(n->limit, bytes, what, "shorter contexts");
+    (void)snprintf(what, sizeof what, "a context of %lld tokens needs",
+                   (long long)tokens);
+    return fb_run_refuse_memory(n->limit, bytes, what, "shorter contexts");
 }
 
 static fb_status check_cell(const need *n, int document, const fb_cell *cell)
@@ -103,7 +104,8 @@ static fb_status check_cell(const need *n, int document, const fb_cell *cell)
                                                   &question, &options);
 
     if (n->base + full + own + answer <= n->limit) return FB_OK;
-    return fb_run_refuse_memory(n->limit, n->base + full + own + answer);
+    return fb_run_refuse_memory(n->limit, n->base + full + own + answer,
+                                "a single cell needs", "a smaller budget");
 }
 
 static fb_status check_document(const need *n, const fb_filter *only, int document)
@@ -128,11 +130,6 @@ fb_status fb_run_check_memory(const fb_plan *plan, const fb_run_options *options
     for (int i = 0; i < plan->n_documents; i++)
         FB_TRY(check_document(&n, options->only, i));
     return FB_OK;
-}
-
-fb_status fb_run_refuse_memory(double limit, double needed)
-{
-    return refuse(limit, needed, "a single cell", "a smaller budget");
 }
 
 fb_status fb_run_check(const fb_plan *plan, const fb_run_options *options)

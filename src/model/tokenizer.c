@@ -9,6 +9,7 @@
  */
 #include "model/tokenizer.h"
 
+#include "base/check.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/bpe.h"
@@ -380,6 +381,17 @@ fb_status fb_tokenizer_decode(const fb_tokenizer *t, const int32_t *ids, int64_t
     (*out)[at] = '\0';
     *n_out = at;
     return FB_OK;
+}
+
+const char *fb_tokenizer_bytes(const fb_tokenizer *t, int32_t id, bool skip_special,
+                               size_t *n_out)
+{
+    fb_span bytes;
+
+    FB_ASSERT(id >= 0 && id < fb_tokenizer_size(t));
+    bytes = shown(t, id, skip_special);
+    *n_out = bytes.n;
+    return bytes.bytes;
 }
 
 /* --- facts ---------------------------------------------------------------------- */

@@ -51,6 +51,10 @@ FB_MUST_USE fb_status fb_tokenizer_decode(const fb_tokenizer *tokenizer,
                                           const int32_t *ids, int64_t n,
                                           bool skip_special, char **out, size_t *n_out);
 
+/* The bytes of one id, [n_out], without a zero behind them; lent. */
+const char *fb_tokenizer_bytes(const fb_tokenizer *tokenizer, int32_t id,
+                               bool skip_special, size_t *n_out);
+
 int64_t fb_tokenizer_size(const fb_tokenizer *tokenizer);
 /* The begin-of-text token; -1: none, or not to be added. */
 int32_t fb_tokenizer_bos(const fb_tokenizer *tokenizer);
