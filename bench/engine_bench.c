@@ -1,12 +1,14 @@
 /* engine_bench.c - times of the engine, as JSON; bench/bench.py runs and compares them.
  *
  *     engine_bench MODEL THREADS sweep PROMPTS.json KEPT.json [RULES BUDGETS]
+ *     engine_bench MODEL THREADS cell PROMPTS.json KEPT.json RULE BUDGET
  *     engine_bench MODEL THREADS context TOKENS [signals]
  *     engine_bench MODEL THREADS limit TOKENS
  *     engine_bench MODEL THREADS decode VARIANTS TOKENS STEPS
  *
  * sweep    8 rules x 4 budgets (or the first few of them) on every prompt of the file: one
  *          reading, one batch
+ * cell     one rule at one budget, the same way
  * context  one context pass, plain or with the signals of all rules
  * limit    the matrix products of that pass, of weights and of attention, and no more
  * decode   seconds per step of a batch of variants of one context
@@ -23,11 +25,11 @@
 #include <string.h>
 #include <sys/resource.h>
 
-static const char *const expressions[] = {
+static const char *expressions[] = {
     "random", "streaming_llm", "knorm",         "keydiff",
     "tova",   "snapkv",        "adakv(snapkv)", "observed_attention",
 };
-static const char *const budgets[] = {"75%", "50%", "25%", "10%"};
+static const char *budgets[] = {"75%", "50%", "25%", "10%"};
 
 enum { RULES = 8, BUDGETS = 4, CELLS = RULES * BUDGETS, ANSWER = 32 };
 
@@ -344,6 +346,13 @@ int main(int argc, char **argv)
         return 2;
     }
     options.threads = atoi(argv[2]);
+    if (strcmp(what, "cell") == 0 && argc == 8) {
+        expressions[0] = argv[6];
+        budgets[0] = argv[7];
+        n_rules = n_budgets = 1;
+        what = "sweep";
+        argc = 6;
+    }
     for (int r = 0; r < RULES; r++)
         stop_on(fb_rule_parse(&rules[r], expressions[r]));
     stop_on(fb_ops_open(&ops, &options));

@@ -16,9 +16,12 @@ import llama_cpp as ll
 import numpy as np
 
 
+SILENT = ll.llama_log_callback(lambda *_: None)  # the library keeps no reference of its own
+
+
 def open_context(path: str, threads: int, tokens: int, sequences: int):
     ll.llama_backend_init()
-    ll.llama_log_set(ll.llama_log_callback(lambda *_: None), ctypes.c_void_p())
+    ll.llama_log_set(SILENT, ctypes.c_void_p())
     model = ll.llama_model_load_from_file(path.encode(), ll.llama_model_default_params())
     params = ll.llama_context_default_params()
     params.n_ctx, params.n_batch, params.n_ubatch = tokens, 2048, 512
