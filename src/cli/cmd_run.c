@@ -199,7 +199,7 @@ static fb_status open_model(fb_job *job, bool with_weights)
 
     if (status == FB_OK && with_weights) status = open_ops(job);
     if (status == FB_OK)
-        status = fb_model_open(&job->model, with_weights ? job->ops : NULL, path);
+        status = fb_model_open(&job->model, with_weights ? job->ops : NULL, path, NULL);
     fb_free(path);
     if (status != FB_OK) return status;
     return fb_spec_bind_model(job->spec, fb_model_get_facts(job->model));

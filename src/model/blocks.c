@@ -134,6 +134,14 @@ static void unblock_q8_0(const uint8_t *from, int64_t n, float *out)
     }
 }
 
+void fb_split_q8_0(const uint8_t *from, int64_t n, int8_t *q, float *scale)
+{
+    for (; n > 0; n--, from += 34, q += BLOCK) {
+        *scale++ = fb_half_to_float(read_u16(from));
+        memcpy(q, from + 2, BLOCK);
+    }
+}
+
 /* By GGUF's numbers; holes have gone, or never stand in files. */
 static const fb_blocks formats[] = {
     [0] = {"F32", 1, 4, unblock_f32},
