@@ -33,6 +33,11 @@ void fb_split_q8_0(const uint8_t *from, int64_t n, int8_t *q, float *scale);
 /* The value of a half-precision number, exactly. */
 float fb_half_to_float(uint16_t half);
 
+/* out = d q, and d q + m: the end of every format. */
+void fb_scale_codes(const int8_t *restrict q, int n, float d, float *restrict out);
+void fb_scale_codes_plus(const int8_t *restrict q, int n, float d, float m,
+                         float *restrict out);
+
 /* The larger formats, in blocks of 256 numbers (blocks_k.c). */
 enum { FB_K_BLOCK = 256 };
 fb_unblock fb_unblock_q2_k, fb_unblock_q3_k, fb_unblock_q4_k, fb_unblock_q5_k,
