@@ -207,7 +207,10 @@ static fb_status fill(void *columns, int64_t begin, int64_t end, float *out)
 
 static fb_tensor filled_weight(int64_t rows, int64_t columns)
 {
-    return fb_weight(ops, rows, columns, fill, &columns);
+    return fb_weight(ops, &(fb_weight_source){.rows = rows,
+                                              .columns = columns,
+                                              .unpack = fill,
+                                              .context = &columns});
 }
 
 /* Lives to the end of the process. */
@@ -356,7 +359,7 @@ int main(int argc, char **argv)
     for (int r = 0; r < RULES; r++)
         stop_on(fb_rule_parse(&rules[r], expressions[r]));
     stop_on(fb_ops_open(&ops, &options));
-    stop_on(fb_model_open(&model, ops, argv[1]));
+    stop_on(fb_model_open(&model, ops, argv[1], NULL));
     stop_on(fb_engine_open(&engine, ops, model, NULL));
     if (strcmp(what, "sweep") == 0 && argc == 8) {
         n_rules = atoi(argv[6]);

@@ -91,7 +91,10 @@ static void multiply(fb_ops *ops, void *context)
 static void products(fb_ops *ops, int64_t k, int64_t n)
 {
     static const int64_t rows[] = {1, 2, 8, 32, 128, 512};
-    struct product p = {.w = fb_weight(ops, n, k, unpack, &k)};
+    struct product p = {.w = fb_weight(ops, &(fb_weight_source){.rows = n,
+                                                                .columns = k,
+                                                                .unpack = unpack,
+                                                                .context = &k})};
 
     (void)printf("linear %5lld x %-6lld", (long long)k, (long long)n);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

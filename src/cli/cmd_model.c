@@ -192,7 +192,7 @@ static fb_status print(const fb_line *line, fb_text *out)
                        "FLEXBUDGET_MODELS (after 'make demo': build/models)\n"
                        "help: flexbudget model builtin");
     status = fb_model_find(&path, line->arguments[0]);
-    if (status == FB_OK) status = fb_model_open(&model, NULL, path);
+    if (status == FB_OK) status = fb_model_open(&model, NULL, path, NULL);
     if (status == FB_OK)
         (fb_values_flag(&line->own, JSON) ? print_json : print_text)(model, out);
     fb_model_close(model);

@@ -246,7 +246,7 @@ static fb_status open_bench(bench *b, const char *model, const char *expression,
                                 fb_values_text(&line->own, option));
     if (status == FB_OK) status = fb_spec_check(&b->spec, NULL, NULL);
     if (status == FB_OK) status = fb_model_find(&path, model);
-    if (status == FB_OK) status = fb_model_open(&b->model, NULL, path);
+    if (status == FB_OK) status = fb_model_open(&b->model, NULL, path, NULL);
     fb_free(path);
     if (status == FB_OK) status = fb_plan_new(&b->plan, &b->spec, b->model, NULL, NULL);
     return status;

@@ -79,7 +79,7 @@ fb_status fb_open_model(fb_model **out, fb_ops **ops_out, fb_spec *spec)
     *out = NULL;
     if (status == FB_OK && ops_out != NULL) status = open_ops(ops_out, spec);
     if (status == FB_OK)
-        status = fb_model_open(out, ops_out != NULL ? *ops_out : NULL, path);
+        status = fb_model_open(out, ops_out != NULL ? *ops_out : NULL, path, NULL);
     fb_free(path);
     if (status != FB_OK) return status;
     return fb_spec_bind_model(spec, fb_model_get_facts(*out));

@@ -99,7 +99,9 @@ static fb_status zeros(void *context, int64_t begin, int64_t end, float *out)
 
 fb_status fb_outline_speed(fb_ops *ops, double *out)
 {
-    const fb_tensor weight = fb_weight(ops, COLUMNS, INNER, zeros, NULL);
+    const fb_tensor weight = fb_weight(
+        ops, &(fb_weight_source){
+                 .rows = COLUMNS, .columns = INNER, .unpack = zeros, .context = NULL});
     const int64_t begin = fb_time_ns();
     int64_t calls = 0;
 

@@ -3,6 +3,8 @@
  * Layouts are those of ggml (ggml-common.h); the order of operations, and so every bit
  * of the result, is that of the Python package `gguf`, whose output the golden test
  * holds. Bytes are read one by one: a mapped file has no alignment and one byte order.
+ * A block becomes small whole numbers first and floats then, in plain loops that
+ * compilers turn into vectors: resident weights are unpacked for every block of rows.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -31,106 +33,142 @@ static float float_of_bits(uint32_t bits)
     return value;
 }
 
-float fb_half_to_float(uint16_t half)
+/* The exponent moves from 5 bits to 8 by a product with a power of two, which is exact
+ * and turns subnormals into what they stand for; infinities and NaN need their own. */
+static inline float half_to_float(uint16_t half)
 {
-    const uint32_t sign = (uint32_t)(half >> 15) << 31;
-    const uint32_t exponent = half >> 10 & 31;
-    const uint32_t fraction = half & 0x3ff;
-    float small;
+    const uint32_t special = (half & 0x7c00) == 0x7c00 ? 0x7f800000u : 0;
+    const float value = float_of_bits((uint32_t)(half & 0x7fff) << 13) * 0x1p112f;
+    uint32_t bits;
 
-    if (exponent == 31) return float_of_bits(sign | 0x7f800000u | fraction << 13);
-    if (exponent != 0)
-        return float_of_bits(sign | (exponent + 127 - 15) << 23 | fraction << 13);
-    small = (float)fraction * 0x1p-24f; /* subnormal in half, normal in f32 */
-    return sign != 0 ? -small : small;
+    memcpy(&bits, &value, sizeof bits);
+    return float_of_bits(bits | special | (uint32_t)(half & 0x8000) << 16);
 }
 
-static void unblock_f32(const uint8_t *from, int64_t n, float *out)
+float fb_half_to_float(uint16_t half)
+{
+    return half_to_float(half);
+}
+
+static void unblock_f32(const uint8_t *restrict from, int64_t n, float *restrict out)
 {
     for (int64_t i = 0; i < n; i++)
         out[i] = float_of_bits(read_u32(from + 4 * i));
 }
 
-static void unblock_f16(const uint8_t *from, int64_t n, float *out)
+static void unblock_f16(const uint8_t *restrict from, int64_t n, float *restrict out)
 {
     for (int64_t i = 0; i < n; i++)
-        out[i] = fb_half_to_float(read_u16(from + 2 * i));
+        out[i] = half_to_float(read_u16(from + 2 * i));
 }
 
-static void unblock_bf16(const uint8_t *from, int64_t n, float *out)
+static void unblock_bf16(const uint8_t *restrict from, int64_t n, float *restrict out)
 {
     for (int64_t i = 0; i < n; i++)
         out[i] = float_of_bits((uint32_t)read_u16(from + 2 * i) << 16);
 }
 
-/* Q4_0: scale d, 16 bytes; byte j holds numbers j (low half) and j + 16. d (q - 8). */
+void fb_scale_codes(const int8_t *restrict q, int n, float d, float *restrict out)
+{
+    for (int i = 0; i < n; i++)
+        out[i] = d * (float)q[i];
+}
+
+void fb_scale_codes_plus(const int8_t *restrict q, int n, float d, float m,
+                         float *restrict out)
+{
+    for (int i = 0; i < n; i++)
+        out[i] = d * (float)q[i] + m;
+}
+
+/* Byte j holds numbers j (low half) and j + 16; `less` is taken off each. */
+static void read_halves(const uint8_t *restrict from, int less, int8_t *restrict q)
+{
+    for (int j = 0; j < HALF; j++) {
+        q[j] = (int8_t)((from[j] & 15) - less);
+        q[j + HALF] = (int8_t)((from[j] >> 4) - less);
+    }
+}
+
+#define FB_EIGHT_BITS 1, 2, 4, 8, 16, 32, 64, 128
+
+/* The same with a fifth bit: bit j of the 32 at `high` for number j. */
+static void read_fifths(const uint8_t *restrict from, const uint8_t *restrict high,
+                        int less, int8_t *restrict q)
+{
+    static const uint8_t bit[BLOCK] = {FB_EIGHT_BITS, FB_EIGHT_BITS, FB_EIGHT_BITS,
+                                       FB_EIGHT_BITS};
+    uint8_t spread[BLOCK];
+
+    read_halves(from, less, q);
+    for (int b = 0; b < BLOCK / 8; b++)
+        memset(spread + 8 * b, high[b], 8);
+    for (int j = 0; j < BLOCK; j++)
+        q[j] = (int8_t)(q[j] + ((spread[j] & bit[j]) != 0 ? 16 : 0));
+}
+
+/* Q4_0: scale d, 16 bytes. d (q - 8). */
 static void unblock_q4_0(const uint8_t *from, int64_t n, float *out)
 {
-    for (; n > 0; n--, from += 18, out += BLOCK) {
-        const float d = fb_half_to_float(read_u16(from));
+    int8_t q[BLOCK];
 
-        for (int j = 0; j < HALF; j++) {
-            out[j] = d * (float)((from[2 + j] & 15) - 8);
-            out[j + HALF] = d * (float)((from[2 + j] >> 4) - 8);
-        }
+    for (; n > 0; n--, from += 18, out += BLOCK) {
+        read_halves(from + 2, 8, q);
+        fb_scale_codes(q, BLOCK, half_to_float(read_u16(from)), out);
     }
 }
 
-/* Q4_1: scale d, minimum m, 16 bytes as above. d q + m. */
+/* Q4_1: scale d, minimum m, 16 bytes. d q + m. */
 static void unblock_q4_1(const uint8_t *from, int64_t n, float *out)
 {
+    int8_t q[BLOCK];
+
     for (; n > 0; n--, from += 20, out += BLOCK) {
-        const float d = fb_half_to_float(read_u16(from));
-        const float m = fb_half_to_float(read_u16(from + 2));
-
-        for (int j = 0; j < HALF; j++) {
-            out[j] = d * (float)(from[4 + j] & 15) + m;
-            out[j + HALF] = d * (float)(from[4 + j] >> 4) + m;
-        }
+        read_halves(from + 4, 0, q);
+        fb_scale_codes_plus(q, BLOCK, half_to_float(read_u16(from)),
+                            half_to_float(read_u16(from + 2)), out);
     }
-}
-
-/* Number j of the 5-bit formats: four bits from `low`, the fifth is bit j of `high`. */
-static int five_bits(const uint8_t *low, uint32_t high, int j)
-{
-    const int four = j < HALF ? low[j] & 15 : low[j - HALF] >> 4;
-
-    return four | (int)(high >> j & 1) << 4;
 }
 
 /* Q5_0: d, 32 high bits, 16 bytes. d (q - 16). */
 static void unblock_q5_0(const uint8_t *from, int64_t n, float *out)
 {
-    for (; n > 0; n--, from += 22, out += BLOCK) {
-        const float d = fb_half_to_float(read_u16(from));
-        const uint32_t high = read_u32(from + 2);
+    int8_t q[BLOCK];
 
-        for (int j = 0; j < BLOCK; j++)
-            out[j] = d * (float)(five_bits(from + 6, high, j) - 16);
+    for (; n > 0; n--, from += 22, out += BLOCK) {
+        read_fifths(from + 6, from + 2, 16, q);
+        fb_scale_codes(q, BLOCK, half_to_float(read_u16(from)), out);
     }
 }
 
 /* Q5_1: d, m, 32 high bits, 16 bytes. d q + m. */
 static void unblock_q5_1(const uint8_t *from, int64_t n, float *out)
 {
-    for (; n > 0; n--, from += 24, out += BLOCK) {
-        const float d = fb_half_to_float(read_u16(from));
-        const float m = fb_half_to_float(read_u16(from + 2));
-        const uint32_t high = read_u32(from + 4);
+    int8_t q[BLOCK];
 
-        for (int j = 0; j < BLOCK; j++)
-            out[j] = d * (float)five_bits(from + 8, high, j) + m;
+    for (; n > 0; n--, from += 24, out += BLOCK) {
+        read_fifths(from + 8, from + 4, 0, q);
+        fb_scale_codes_plus(q, BLOCK, half_to_float(read_u16(from)),
+                            half_to_float(read_u16(from + 2)), out);
     }
 }
 
 /* Q8_0: d, 32 signed bytes. d q. */
 static void unblock_q8_0(const uint8_t *from, int64_t n, float *out)
 {
-    for (; n > 0; n--, from += 34, out += BLOCK) {
-        const float d = fb_half_to_float(read_u16(from));
+    int8_t q[BLOCK];
 
-        for (int j = 0; j < BLOCK; j++)
-            out[j] = d * (float)(int8_t)from[2 + j];
+    for (; n > 0; n--, from += 34, out += BLOCK) {
+        memcpy(q, from + 2, BLOCK);
+        fb_scale_codes(q, BLOCK, half_to_float(read_u16(from)), out);
+    }
+}
+
+void fb_split_q8_0(const uint8_t *from, int64_t n, int8_t *q, float *scale)
+{
+    for (; n > 0; n--, from += 34, q += BLOCK) {
+        *scale++ = half_to_float(read_u16(from));
+        memcpy(q, from + 2, BLOCK);
     }
 }
 

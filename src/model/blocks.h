@@ -25,8 +25,18 @@ typedef struct fb_blocks {
 /* The format with GGUF's number `type`; NULL: there is no such number. */
 const fb_blocks *fb_blocks_find(uint32_t type);
 
+/* `n` blocks of Q8_0 as their whole numbers q [32 n] and scales [n]: unpacked numbers are
+ * the products scale * q in f32. */
+enum { FB_EIGHT_BLOCK = 32 };
+void fb_split_q8_0(const uint8_t *from, int64_t n, int8_t *q, float *scale);
+
 /* The value of a half-precision number, exactly. */
 float fb_half_to_float(uint16_t half);
+
+/* out = d q, and d q + m: the end of every format. */
+void fb_scale_codes(const int8_t *restrict q, int n, float d, float *restrict out);
+void fb_scale_codes_plus(const int8_t *restrict q, int n, float d, float m,
+                         float *restrict out);
 
 /* The larger formats, in blocks of 256 numbers (blocks_k.c). */
 enum { FB_K_BLOCK = 256 };

@@ -4,48 +4,59 @@
  * (and minimum), multiplied by the block's half-precision d (and dmin). Layouts are
  * those of ggml (ggml-common.h); order of operations as in the Python package `gguf`:
  * first d times the group's scale, then times the number, then minus the minimum.
+ * As in blocks.c, whole numbers come first and floats then.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "model/blocks.h"
+
+enum { RUN = 32 };
 
 static float read_half(const uint8_t *at)
 {
     return fb_half_to_float((uint16_t)(at[0] | at[1] << 8));
 }
 
-/* Number i of the 2-bit plane that Q2_K, Q3_K and the high bits of Q6_K share: 32
- * bytes hold four runs of 32 numbers, two bits each, lowest bits first. */
-static int two_bits(const uint8_t *plane, int i)
+/* The 2-bit plane that Q2_K, Q3_K and the high bits of Q6_K share: 32 bytes hold four
+ * runs of 32 numbers, two bits each, lowest bits first. */
+static void read_two_bits(const uint8_t *restrict plane, int8_t *restrict q)
 {
-    return plane[i / 128 * 32 + i % 32] >> (2 * (i / 32 % 4)) & 3;
+    for (int half = 0; half < 2; half++, plane += RUN)
+        for (int shift = 0; shift < 8; shift += 2, q += RUN)
+            for (int j = 0; j < RUN; j++)
+                q[j] = (int8_t)(plane[j] >> shift & 3);
 }
 
-/* Number i of the 4-bit plane of Q4_K and Q5_K: 32 bytes hold two runs of 32. */
-static int four_bits(const uint8_t *plane, int i)
+/* A 4-bit plane: `n` bytes hold two runs of n numbers. */
+static void read_four_bits(const uint8_t *restrict plane, int n, int8_t *restrict q)
 {
-    return plane[i / 64 * 32 + i % 32] >> (4 * (i / 32 % 2)) & 15;
+    for (int j = 0; j < n; j++) {
+        q[j] = (int8_t)(plane[j] & 15);
+        q[j + n] = (int8_t)(plane[j] >> 4);
+    }
 }
 
-/* Bit i of a plane of single bits: 32 bytes hold eight runs of 32. */
-static int one_bit(const uint8_t *plane, int i)
+/* A plane of single bits: 32 bytes hold eight runs of 32. Adds `value` where a bit is
+ * set. */
+static void add_bits(const uint8_t *restrict plane, int value, int8_t *restrict q)
 {
-    return plane[i % 32] >> (i / 32) & 1;
+    for (int run = 0; run < FB_K_BLOCK / RUN; run++, q += RUN)
+        for (int j = 0; j < RUN; j++)
+            q[j] = (int8_t)(q[j] + (plane[j] >> run & 1) * value);
 }
 
 /* Q2_K: 16 bytes of scale (low half) and minimum, 64 bytes, d, dmin. */
 void fb_unblock_q2_k(const uint8_t *from, int64_t n, float *out)
 {
-    for (; n > 0; n--, from += 84, out += FB_K_BLOCK) {
+    int8_t q[FB_K_BLOCK];
+
+    for (; n > 0; n--, from += 84) {
         const float d = read_half(from + 80), dmin = read_half(from + 82);
 
-        for (int i = 0; i < FB_K_BLOCK; i++) {
-            const int group = from[i / 16];
-            const float scale = d * (float)(group & 15);
-            const float least = dmin * (float)(group >> 4);
-
-            out[i] = scale * (float)two_bits(from + 16, i) - least;
-        }
+        read_two_bits(from + 16, q);
+        for (int g = 0; g < FB_K_BLOCK / 16; g++, out += 16)
+            fb_scale_codes_plus(q + 16 * g, 16, d * (float)(from[g] & 15),
+                                -(dmin * (float)(from[g] >> 4)), out);
     }
 }
 
@@ -63,15 +74,17 @@ static int q3_scale(const uint8_t *packed, int g)
  * bytes of scales, d. */
 void fb_unblock_q3_k(const uint8_t *from, int64_t n, float *out)
 {
-    for (; n > 0; n--, from += 110, out += FB_K_BLOCK) {
+    int8_t q[FB_K_BLOCK];
+
+    for (; n > 0; n--, from += 110) {
         const float d = read_half(from + 108);
 
-        for (int i = 0; i < FB_K_BLOCK; i++) {
-            const float scale = d * (float)q3_scale(from + 96, i / 16);
-            const int q = two_bits(from + 32, i) - (one_bit(from, i) ? 0 : 4);
-
-            out[i] = scale * (float)q;
-        }
+        read_two_bits(from + 32, q);
+        add_bits(from, 4, q);
+        for (int i = 0; i < FB_K_BLOCK; i++)
+            q[i] = (int8_t)(q[i] - 4);
+        for (int g = 0; g < FB_K_BLOCK / 16; g++, out += 16)
+            fb_scale_codes(q + 16 * g, 16, d * (float)q3_scale(from + 96, g), out);
     }
 }
 
@@ -95,19 +108,17 @@ static void unblock_scaled(const uint8_t *from, const uint8_t *high, const uint8
                            float *out)
 {
     const float d = read_half(from), dmin = read_half(from + 2);
+    int8_t q[FB_K_BLOCK];
 
-    for (int g = 0; g < FB_K_BLOCK / 32; g++) {
-        int scale_bits, least_bits;
-        float scale, least;
+    for (int i = 0; i < FB_K_BLOCK; i += 2 * RUN, low += RUN)
+        read_four_bits(low, RUN, q + i);
+    if (high != NULL) add_bits(high, 16, q);
+    for (int g = 0; g < FB_K_BLOCK / RUN; g++, out += RUN) {
+        int scale, least;
 
-        q4_scale(from + 4, g, &scale_bits, &least_bits);
-        scale = d * (float)scale_bits;
-        least = dmin * (float)least_bits;
-        for (int i = 32 * g; i < 32 * (g + 1); i++) {
-            const int fifth = high == NULL ? 0 : one_bit(high, i) << 4;
-
-            out[i] = scale * (float)(four_bits(low, i) | fifth) - least;
-        }
+        q4_scale(from + 4, g, &scale, &least);
+        fb_scale_codes_plus(q + RUN * g, RUN, d * (float)scale, -(dmin * (float)least),
+                            out);
     }
 }
 
@@ -127,15 +138,17 @@ void fb_unblock_q5_k(const uint8_t *from, int64_t n, float *out)
  * two, 16 signed scales, d. d scale (q - 32). */
 void fb_unblock_q6_k(const uint8_t *from, int64_t n, float *out)
 {
-    for (; n > 0; n--, from += 210, out += FB_K_BLOCK) {
+    int8_t q[FB_K_BLOCK], low[FB_K_BLOCK];
+
+    for (; n > 0; n--, from += 210) {
         const float d = read_half(from + 208);
 
-        for (int i = 0; i < FB_K_BLOCK; i++) {
-            const float scale = d * (float)(int8_t)from[192 + i / 16];
-            const int low = from[i / 128 * 64 + i % 64] >> (4 * (i / 64 % 2)) & 15;
-            const int q = low | two_bits(from + 128, i) << 4;
-
-            out[i] = scale * (float)(q - 32);
-        }
+        read_two_bits(from + 128, q);
+        read_four_bits(from, 64, low);
+        read_four_bits(from + 64, 64, low + 128);
+        for (int i = 0; i < FB_K_BLOCK; i++)
+            q[i] = (int8_t)((low[i] | q[i] << 4) - 32);
+        for (int g = 0; g < FB_K_BLOCK / 16; g++, out += 16)
+            fb_scale_codes(q + 16 * g, 16, d * (float)(int8_t)from[192 + g], out);
     }
 }

@@ -1,7 +1,7 @@
 /* model.c - opens a model and hands out its parts.
  *
- * The file is mapped only while it is being read: weights, vocabulary and facts are
- * copies of their own.
+ * The file is mapped only while it is being read: weights (resident ones too),
+ * vocabulary and facts are copies of their own.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -27,6 +27,7 @@ struct fb_model {
     fb_model_facts facts;
     char *name, *title, *weight_types;
     fb_ops *ops; /* of the weights; NULL: none loaded */
+    fb_model_options options;
     fb_weights weights;
     fb_tokenizer *tokenizer;
     fb_template chat_template;
@@ -242,12 +243,14 @@ static fb_status read_all(fb_model *m, const files *x)
     FB_TRY(read_facts(m, x));
     FB_TRY(read_tokenizer(m, x));
     FB_TRY(read_template(m, x));
-    FB_TRY(fb_weights_load(&m->weights, m->ops, tensors_of(x), naming, &m->facts));
+    FB_TRY(fb_weights_load(&m->weights, m->ops, tensors_of(x), naming, &m->facts,
+                           m->options.weights));
     m->facts.weight_bytes = m->weights.bytes;
     return FB_OK;
 }
 
-fb_status fb_model_open(fb_model **out, fb_ops *ops, const char *path)
+fb_status fb_model_open(fb_model **out, fb_ops *ops, const char *path,
+                        const fb_model_options *options)
 {
     fb_model *m = fb_zalloc(FB_ACCOUNT_other, sizeof *m);
     fb_status status;
@@ -256,6 +259,7 @@ fb_status fb_model_open(fb_model **out, fb_ops *ops, const char *path)
     *out = NULL;
     if (m == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a model");
     m->ops = ops;
+    if (options != NULL) m->options = *options;
     status = open_files(&x, path);
     if (status == FB_OK) status = read_all(m, &x);
     fb_gguf_close(x.gguf);

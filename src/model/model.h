@@ -17,11 +17,16 @@
 
 typedef struct fb_model fb_model;
 
+typedef struct fb_model_options {
+    fb_weight_form weights;
+} fb_model_options;
+
 /* Opens a GGUF file, a folder of Hugging Face's (config.json, safetensors), or the
  * built-in model for the name "builtin" (and "builtin:good",
  * "builtin:bad", "builtin:quiet" for its variants). `ops` NULL: facts, tokenizer and
- * template only, no weights. */
-FB_MUST_USE fb_status fb_model_open(fb_model **out, fb_ops *ops, const char *path);
+ * template only, no weights. `options` NULL: the defaults. */
+FB_MUST_USE fb_status fb_model_open(fb_model **out, fb_ops *ops, const char *path,
+                                    const fb_model_options *options);
 void fb_model_close(fb_model *model); /* takes NULL; before the ops are closed */
 
 const fb_model_facts *fb_model_get_facts(const fb_model *model);

@@ -6,6 +6,11 @@
  *
  * q, k and v become one weight, gate and up another: one product instead of several.
  *
+ * Resident weights. Their blocks are copied, not read from the mapped file: what is
+ * computed with is then what was hashed, whatever happens to the file, and the account
+ * says what is held. Tensors of Q8_0 become whole numbers with scales (fb_weight_source),
+ * which are hardly larger and need no unpacking. F32 has nothing to save.
+ *
  * Rotary order. GGUF's Llama stores the rows of a head of q and k so that the two
  * members of rotary pair i are rows 2i and 2i + 1; here they are rows i and i + d/2.
  * Row s*d/2 + i of a head is therefore row 2i + s of the file's head. Other families,
@@ -90,24 +95,29 @@ static const char unused_end[] = ".self_attn.rotary_emb.inv_freq"; /* a table of
 
 /* One tensor among those that are laid under each other to make a weight. */
 typedef struct part {
-    const fb_stored *tensor;
-    int64_t paired; /* heads of so many rows have rotary pairs side by side; 0: no */
+    fb_stored tensor; /* its data in the file, or a copy of them */
+    int64_t paired;   /* heads of so many rows have rotary pairs side by side; 0: no */
+    uint8_t *copy;    /* NULL: none */
 } part;
 
-typedef struct source {
+typedef struct fb_weight_rows {
     part parts[MOST_PARTS];
     int n_parts;
     int64_t rows, columns;
+    bool is_checked;         /* all are finite */
     _Atomic int64_t bad_row; /* 1 + a row with a number that is not finite; 0: none */
+    struct fb_weight_rows *next; /* of those that stay */
 } source;
 
 typedef struct loader {
     const fb_stored_list *tensors;
     fb_naming naming;
     const fb_model_facts *f;
-    fb_ops *ops;   /* NULL: only look whether all is there */
-    bool *is_used; /* [tensors of the files] */
-    size_t bytes;  /* of weights so far, loaded or not */
+    fb_ops *ops; /* NULL: only look whether all is there */
+    fb_weight_form form;
+    bool *is_used;   /* [tensors of the files] */
+    size_t bytes;    /* of weights so far, loaded or not */
+    source *staying; /* the last of those that stay */
 } loader;
 
 /* --- reading rows --------------------------------------------------------------- */
@@ -121,51 +131,78 @@ static int64_t row_in_file(int64_t row, int64_t d)
 
 static bool is_finite_row(const float *row, int64_t n)
 {
-    bool is_finite = true;
+    uint32_t largest = 0; /* of the bits without a sign: they ascend like the numbers */
 
     for (int64_t j = 0; j < n; j++) {
         uint32_t bits;
 
         memcpy(&bits, &row[j], sizeof bits);
-        is_finite &= (bits & 0x7f800000u) != 0x7f800000u;
+        bits &= 0x7fffffffu;
+        largest = bits > largest ? bits : largest;
     }
-    return is_finite;
+    return largest < 0x7f800000u;
 }
 
-/* fb_unpack: rows [begin, end) of a source. Several threads at once. */
+/* The blocks of row `r` of a source, and their format. */
+static const uint8_t *blocks_of(const source *s, int64_t r,
+                                const fb_blocks **format_out)
+{
+    const part *p = s->parts;
+    const fb_blocks *format;
+
+    while (r >= p->tensor.rows)
+        r -= p++->tensor.rows;
+    if (p->paired > 0) r = row_in_file(r, p->paired);
+    *format_out = format = p->tensor.format;
+    return p->tensor.data +
+           (size_t)(r * (s->columns / format->per_block)) * format->bytes;
+}
+
+/* Rows [begin, end) of a source. Several threads at once. */
 static fb_status unpack(void *context, int64_t begin, int64_t end, float *out)
 {
     source *s = context;
 
     for (int64_t r = begin; r < end; r++, out += s->columns) {
-        const part *p = s->parts;
         const fb_blocks *format;
-        int64_t row = r, n_blocks;
+        const uint8_t *from = blocks_of(s, r, &format);
 
-        while (row >= p->tensor->rows)
-            row -= p++->tensor->rows;
-        if (p->paired > 0) row = row_in_file(row, p->paired);
-        format = p->tensor->format;
-        n_blocks = s->columns / format->per_block;
-        format->unpack(p->tensor->data + (size_t)(row * n_blocks) * format->bytes,
-                       n_blocks, out);
-        if (!is_finite_row(out, s->columns)) atomic_store(&s->bad_row, r + 1);
+        format->unpack(from, s->columns / format->per_block, out);
+        if (!s->is_checked && !is_finite_row(out, s->columns))
+            atomic_store(&s->bad_row, r + 1);
     }
     return FB_OK;
 }
 
-static fb_status check_finite(const source *s)
+/* The same rows, all in Q8_0. */
+static fb_status eights(void *context, int64_t begin, int64_t end, int8_t *q,
+                        float *scale)
+{
+    source *s = context;
+    const int64_t runs = s->columns / FB_EIGHT_BLOCK;
+
+    for (int64_t r = begin; r < end; r++, q += s->columns, scale += runs) {
+        const fb_blocks *format;
+
+        fb_split_q8_0(blocks_of(s, r, &format), runs, q, scale);
+        if (!is_finite_row(scale, runs)) atomic_store(&s->bad_row, r + 1);
+    }
+    return FB_OK;
+}
+
+static fb_status check_finite(source *s)
 {
     int64_t row = atomic_load(&s->bad_row) - 1;
     const part *p = s->parts;
 
+    s->is_checked = true;
     if (row < 0) return FB_OK;
-    while (row >= p->tensor->rows)
-        row -= p++->tensor->rows;
+    while (row >= p->tensor.rows)
+        row -= p++->tensor.rows;
     return fb_fail(FB_FORMAT,
                    "tensor '%s' holds a number that is not finite (in row %" PRId64
                    " of %" PRId64 ")",
-                   fb_span_show(p->tensor->name).text, row, p->tensor->rows);
+                   fb_span_show(p->tensor.name).text, row, p->tensor.rows);
 }
 
 /* --- finding tensors ------------------------------------------------------------ */
@@ -208,22 +245,88 @@ static fb_status add_part(loader *l, source *s, enum role role, int64_t layer,
                           int64_t rows, int64_t paired)
 {
     part *p = &s->parts[s->n_parts++];
+    const fb_stored *tensor;
     char name[NAME_BYTES];
 
     spell(l, role, layer, name);
-    FB_TRY(find(l, name, rows, s->columns, &p->tensor));
-    p->paired = paired;
+    FB_TRY(find(l, name, rows, s->columns, &tensor));
+    *p = (part){*tensor, paired, NULL};
     s->rows += rows;
     return FB_OK;
 }
 
 /* --- making weights ------------------------------------------------------------- */
 
+static bool all_in(const source *s, const char *format)
+{
+    for (int p = 0; p < s->n_parts; p++)
+        if (strcmp(s->parts[p].tensor.format->name, format) != 0) return false;
+    return true;
+}
+
+static fb_weight_source describe(const loader *l, source *s)
+{
+    const bool is_resident = l->form == FB_WEIGHTS_RESIDENT;
+
+    return (fb_weight_source){
+        .rows = s->rows,
+        .columns = s->columns,
+        .unpack = unpack,
+        .eights = is_resident && all_in(s, "Q8_0") ? eights : NULL,
+        .stays = is_resident && !all_in(s, "Q8_0") && !all_in(s, "F32"),
+        .context = s,
+    };
+}
+
+/* A copy of a source that lives until the weights are unloaded, and of its blocks. */
+static fb_status keep(loader *l, source **s)
+{
+    source *copy = fb_zalloc(FB_ACCOUNT_other, sizeof *copy);
+
+    if (copy == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a weight");
+    copy->rows = (*s)->rows;
+    copy->columns = (*s)->columns;
+    copy->next = l->staying;
+    l->staying = copy;
+    for (; copy->n_parts < (*s)->n_parts; copy->n_parts++) {
+        const part *from = &(*s)->parts[copy->n_parts];
+        part *to = &copy->parts[copy->n_parts];
+
+        *to = *from;
+        to->copy = fb_alloc(FB_ACCOUNT_weights, from->tensor.n_bytes);
+        if (to->copy == NULL)
+            return fb_fail(FB_NO_MEMORY, "no memory for a weight of %zu bytes",
+                           from->tensor.n_bytes);
+        memcpy(to->copy, from->tensor.data, from->tensor.n_bytes);
+        to->tensor.data = to->copy;
+    }
+    *s = copy;
+    return FB_OK;
+}
+
+static void forget(source *s)
+{
+    while (s != NULL) {
+        source *next = s->next;
+
+        for (int p = 0; p < s->n_parts; p++)
+            fb_free(s->parts[p].copy);
+        fb_free(s);
+        s = next;
+    }
+}
+
 static fb_status make_weight(loader *l, source *s, fb_tensor *out)
 {
-    l->bytes += fb_weight_size(s->rows, s->columns);
+    fb_weight_source from = describe(l, s);
+
+    l->bytes += fb_weight_size(&from);
+    for (int p = 0; from.stays && p < s->n_parts; p++)
+        l->bytes += s->parts[p].tensor.n_bytes;
     if (l->ops == NULL) return FB_OK;
-    *out = fb_weight(l->ops, s->rows, s->columns, unpack, s);
+    if (from.stays) FB_TRY(keep(l, &s));
+    from.context = s;
+    *out = fb_weight(l->ops, &from);
     FB_TRY(fb_ops_status(l->ops));
     return check_finite(s);
 }
@@ -246,7 +349,7 @@ static fb_status unpack_vector(source *s, float add, float *out)
     for (int p = 0; p < s->n_parts; p++) {
         source one = {.parts = {s->parts[p]}, .n_parts = 1, .rows = 1};
 
-        one.columns = s->parts[p].tensor->columns;
+        one.columns = s->parts[p].tensor.columns;
         FB_TRY(unpack(&one, 0, 1, at));
         FB_TRY(check_finite(&one));
         at += one.columns;
@@ -263,7 +366,7 @@ static fb_status make_vector(loader *l, source *s, float add, fb_tensor *out)
     fb_status status;
 
     for (int p = 0; p < s->n_parts; p++)
-        n += s->parts[p].tensor->columns;
+        n += s->parts[p].tensor.columns;
     l->bytes += (size_t)n * sizeof *host;
     if (l->ops == NULL) return FB_OK;
     host = fb_alloc(FB_ACCOUNT_scratch, (size_t)n * sizeof *host);
@@ -413,9 +516,10 @@ static fb_status load_all(loader *l, fb_weights *out)
 }
 
 fb_status fb_weights_load(fb_weights *out, fb_ops *ops, const fb_stored_list *tensors,
-                          fb_naming naming, const fb_model_facts *f)
+                          fb_naming naming, const fb_model_facts *f,
+                          fb_weight_form form)
 {
-    loader l = {.tensors = tensors, .naming = naming, .f = f, .ops = ops};
+    loader l = {.tensors = tensors, .naming = naming, .f = f, .ops = ops, .form = form};
     fb_status status;
 
     *out = (fb_weights){.n_layers = f->layers};
@@ -426,6 +530,7 @@ fb_status fb_weights_load(fb_weights *out, fb_ops *ops, const fb_stored_list *te
     else
         status = load_all(&l, out);
     out->bytes = l.bytes;
+    out->staying = l.staying;
     fb_free(l.is_used);
     return status;
 }
@@ -450,6 +555,7 @@ void fb_weights_unload(fb_weights *w, fb_ops *ops)
         fb_release(ops, w->embedding);
         fb_release(ops, w->norm);
     }
+    forget(w->staying);
     fb_free(w->layers);
     *w = (fb_weights){0};
 }

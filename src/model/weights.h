@@ -24,6 +24,12 @@ typedef struct fb_layer {
     fb_tensor ffn_post;       /* [width]: norm of what the network adds */
 } fb_layer;
 
+/* How weights are held in memory; every bit of a result is the same. */
+typedef enum fb_weight_form {
+    FB_WEIGHTS_UNPACKED, /* as f32 */
+    FB_WEIGHTS_RESIDENT, /* about as in the file; unpacked where they are used */
+} fb_weight_form;
+
 typedef struct fb_weights {
     fb_layer *layers; /* [n_layers] */
     int64_t n_layers;
@@ -31,6 +37,7 @@ typedef struct fb_weights {
     fb_tensor norm;      /* [width] */
     fb_tensor head;      /* weight [vocabulary, width]; the embedding's own if tied */
     size_t bytes;        /* of all of them, loaded or not */
+    struct fb_weight_rows *staying; /* what resident ones are unpacked from */
 } fb_weights;
 
 /* How a file names tensors and orders rows. */
@@ -41,7 +48,7 @@ typedef enum fb_naming { FB_NAMED_GGUF, FB_NAMED_HF, FB_N_NAMINGS } fb_naming;
  * a failure. */
 FB_MUST_USE fb_status fb_weights_load(fb_weights *out, fb_ops *ops,
                                       const fb_stored_list *tensors, fb_naming naming,
-                                      const fb_model_facts *facts);
+                                      const fb_model_facts *facts, fb_weight_form form);
 void fb_weights_unload(fb_weights *weights, fb_ops *ops);
 
 #endif

@@ -77,9 +77,9 @@ typedef struct fb_backend {
     size_t (*mark)(const void *self);
     void (*cut)(void *self, size_t mark);
     fb_status (*lift)(void *self, size_t mark, fb_array *array);
-    /* Fills a weight; calls `unpack` from several threads. */
-    fb_status (*weight)(void *self, const fb_array *weight, fb_unpack *unpack,
-                        void *context);
+    /* Makes the storage of a weight (alloc has not) in whatever form the backend likes,
+     * and sets `weight->storage`. Every number is asked for at least once. */
+    fb_status (*weight)(void *self, fb_array *weight, const fb_weight_source *source);
     /* One per enum fb_op, none missing. FB_OP_attention also makes the signals that its
      * call asks for; the entries attention_sum and attention_rows are the same kernel.
      */

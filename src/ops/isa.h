@@ -11,6 +11,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Panels have 32 columns. */
+enum { FB_TILE_PANEL = 32, FB_EIGHT_RUN = 32 };
+
+/* 32 k of a panel in whole numbers of 8 bits: byte j (from the lowest on) of word
+ * [i][c] stands for scale[c] times itself, rounded to f32, at k = 4 i + j. */
+typedef struct fb_eight {
+    float scale[FB_TILE_PANEL];
+    uint32_t words[FB_EIGHT_RUN / 4][FB_TILE_PANEL];
+} fb_eight;
+
 /* out[r][32 p + c] = sum over k of x[r][k] * panels[p][k][c], one chain of fused
  * multiply-adds per element in ascending k, then `+ 0.0f`, then `* scale`. */
 typedef struct fb_product {
@@ -18,7 +28,10 @@ typedef struct fb_product {
     int64_t columns;     /* of `out` that exist; panels = columns / 32, rounded up */
     const float *x;      /* [rows][x_stride], k used */
     const float *panels; /* [columns / 32][panel_stride][32], k rows used */
-    float *out;          /* [rows][out_stride] */
+    /* NULL, or instead of them [columns / 32][panel_stride / 32], k / 32 used; k and
+     * panel_stride are multiples of 32 then, and there are no sums */
+    const fb_eight *eights;
+    float *out; /* [rows][out_stride] */
     int64_t x_stride, panel_stride, out_stride;
     float *sums; /* NULL, or [rows]: also x[r][0] + x[r][1] + ..., a chain */
     float scale;
@@ -27,6 +40,10 @@ typedef struct fb_product {
 
 typedef struct fb_isa_tiles {
     void (*product)(const fb_product *product);
+    /* rows [32][stride], k of each used, become a panel [k][32]. */
+    void (*turn)(const float *rows, int64_t stride, int64_t k, float *panel);
+    /* k / 32 runs of whole numbers become a panel [k][32]. */
+    void (*floats_of_eights)(const fb_eight *from, int64_t k, float *panel);
 } fb_isa_tiles;
 
 /* Loops over one row, or a few rows side by side. */

@@ -6,92 +6,182 @@
  * with a zero factor then never shows.
  *
  * A tile is as many rows and columns as the registers hold. Rows are cut into tiles of
- * nearly equal height, because a low tile waits for the latency of the additions.
+ * nearly equal height, because a low tile waits for the latency of the additions; the
+ * lowest ones are as wide as a panel instead. A panel of whole numbers is turned into
+ * floats on its way to the sums: what is multiplied is the same float as in the other.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "ops/isa_vector.h"
 
 enum {
-    PANEL = 32,
+    PANEL = FB_TILE_PANEL,
+    WIDEST = PANEL / FB_LANES,       /* vectors of a panel's width */
     VECTORS = FB_LANES == 4 ? 4 : 2, /* of a tile's width */
     WIDTH = VECTORS * FB_LANES,
     TALLEST = FB_LANES == 16 ? 12 : 6,
+    TALLEST_WIDE = 3,
     TALLEST_WITH_SUMS = FB_LANES == 16 ? 8 : 4, /* these need registers too */
     ROWS_IN_CACHE = 192,                        /* of x, while all panels pass by */
+    RUN = FB_EIGHT_RUN,
 };
 _Static_assert(PANEL % WIDTH == 0, "a panel is a number of tiles");
 
-/* `x`, `panel`, `out`: where the tile begins. `height` and `with_sums` are constants
- * where this is expanded, so all sums become registers. */
-FB_INLINE void tile(int height, bool with_sums, const fb_product *p, const float *x,
-                    const float *panel, float *out, float *row_sums_out)
+/* Where a tile begins. */
+typedef struct place {
+    const float *x, *panel;
+    const fb_eight *eights; /* of the panel; NULL: floats */
+    int64_t column;         /* of the panel */
+    float *out, *sums;
+} place;
+
+/* The sums of a tile; a constant number of them where this is expanded: registers. */
+typedef struct tile_sums {
+    vec of[TALLEST][WIDEST];
+    float rows[TALLEST];
+} tile_sums;
+
+FB_INLINE void begin_sums(int height, int vectors, bool with_sums, const fb_product *p,
+                          const place *at, tile_sums *sums)
 {
-    vec sums[TALLEST][VECTORS];
-    float row_sums[TALLEST];
-
     FB_UNROLL
     for (int r = 0; r < height; r++) {
-        row_sums[r] = 0;
+        sums->rows[r] = 0;
         FB_UNROLL
-        for (int v = 0; v < VECTORS; v++)
-            sums[r][v] = all(0);
+        for (int v = 0; v < vectors; v++)
+            sums->of[r][v] = all(0);
     }
-    if (p->goes_on) {
-        FB_UNROLL
-        for (int r = 0; r < height; r++) {
-            if (with_sums) row_sums[r] = row_sums_out[r];
-            FB_UNROLL
-            for (int v = 0; v < VECTORS; v++)
-                sums[r][v] = load(out + r * p->out_stride + v * LANES);
-        }
-    }
-    /* Low tiles have little to do in one step. */
-    FB_TWICE
-    for (int64_t k = 0; k < p->k; k++) {
-        vec w[VECTORS];
-
-        FB_UNROLL
-        for (int v = 0; v < VECTORS; v++)
-            w[v] = load(panel + k * PANEL + v * LANES);
-        FB_UNROLL
-        for (int r = 0; r < height; r++) {
-            const float factor = x[r * p->x_stride + k];
-
-            if (with_sums) row_sums[r] += factor;
-            FB_UNROLL
-            for (int v = 0; v < VECTORS; v++)
-                sums[r][v] = fma_all(factor, w[v], sums[r][v]);
-        }
-    }
+    if (!p->goes_on) return;
     FB_UNROLL
     for (int r = 0; r < height; r++) {
-        if (with_sums) row_sums_out[r] = row_sums[r];
+        if (with_sums) sums->rows[r] = at->sums[r];
         FB_UNROLL
-        for (int v = 0; v < VECTORS; v++)
-            store(out + r * p->out_stride + v * LANES,
-                  (sums[r][v] + all(0)) * all(p->scale));
+        for (int v = 0; v < vectors; v++)
+            sums->of[r][v] = load(at->out + r * p->out_stride + v * LANES);
     }
 }
 
-typedef void tile_of_height(const fb_product *p, const float *x, const float *panel,
-                            float *out, float *sums);
+/* One k: `w` times the tile's column of x. */
+FB_INLINE void add_products(int height, int vectors, bool with_sums, const float *x,
+                            int64_t stride, const vec *w, tile_sums *sums)
+{
+    FB_UNROLL
+    for (int r = 0; r < height; r++) {
+        const float factor = x[r * stride];
+
+        if (with_sums) sums->rows[r] += factor;
+        FB_UNROLL
+        for (int v = 0; v < vectors; v++)
+            sums->of[r][v] = fma_all(factor, w[v], sums->of[r][v]);
+    }
+}
+
+FB_INLINE void end_sums(int height, int vectors, bool with_sums, const fb_product *p,
+                        const place *at, const tile_sums *sums)
+{
+    FB_UNROLL
+    for (int r = 0; r < height; r++) {
+        if (with_sums) at->sums[r] = sums->rows[r];
+        FB_UNROLL
+        for (int v = 0; v < vectors; v++)
+            store(at->out + r * p->out_stride + v * LANES,
+                  (sums->of[r][v] + all(0)) * all(p->scale));
+    }
+}
+
+FB_INLINE void tile(int height, int vectors, bool with_sums, const fb_product *p,
+                    const place *at)
+{
+    const float *x = at->x, *panel = at->panel + at->column;
+    const int64_t stride = p->x_stride;
+    tile_sums sums;
+
+    begin_sums(height, vectors, with_sums, p, at, &sums);
+    /* Low tiles have little to do in one step. */
+    FB_TWICE
+    for (int64_t k = 0; k < p->k; k++) {
+        vec w[WIDEST];
+
+        FB_UNROLL
+        for (int v = 0; v < vectors; v++)
+            w[v] = load(panel + k * PANEL + v * LANES);
+        add_products(height, vectors, with_sums, x + k, stride, w, &sums);
+    }
+    end_sums(height, vectors, with_sums, p, at, &sums);
+}
+
+/* Four k: the bytes of one word for each column. */
+FB_INLINE void add_word(int height, int vectors, const fb_product *p, const float *x,
+                        const uint32_t *words, const vec *scale, tile_sums *sums)
+{
+    uvec word[WIDEST];
+
+    FB_UNROLL
+    for (int v = 0; v < vectors; v++)
+        word[v] = load_words(words + v * LANES);
+    FB_UNROLL
+    for (int i = 0; i < 4; i++) {
+        vec w[WIDEST];
+
+        FB_UNROLL
+        for (int v = 0; v < vectors; v++)
+            w[v] = scale[v] * floats_of_byte(word[v], i);
+        add_products(height, vectors, false, x + i, p->x_stride, w, sums);
+    }
+}
+
+FB_INLINE void tile_of_eights(int height, int vectors, const fb_product *p,
+                              const place *at)
+{
+    const float *x = at->x;
+    tile_sums sums;
+
+    begin_sums(height, vectors, false, p, at, &sums);
+    for (int64_t run = 0; run * RUN < p->k; run++) {
+        const fb_eight *from = &at->eights[run];
+        vec scale[WIDEST];
+
+        FB_UNROLL
+        for (int v = 0; v < vectors; v++)
+            scale[v] = load(from->scale + at->column + v * LANES);
+        for (int i = 0; i < RUN / 4; i++, x += 4)
+            add_word(height, vectors, p, x, from->words[i] + at->column, scale, &sums);
+    }
+    end_sums(height, vectors, false, p, at, &sums);
+}
+
+/* --- tiles by height */
+
+typedef void tile_of_height(const fb_product *p, const place *at);
 
 #define FB_TILE(height)                                                                \
-    static void tile_##height(const fb_product *p, const float *x, const float *panel, \
-                              float *out, float *sums)                                 \
+    static void tile_##height(const fb_product *p, const place *at)                    \
     {                                                                                  \
-        tile(height, false, p, x, panel, out, sums);                                   \
+        tile(height, VECTORS, false, p, at);                                           \
+    }
+#define FB_WIDE_TILE(height)                                                           \
+    static void wide_tile_##height(const fb_product *p, const place *at)               \
+    {                                                                                  \
+        tile(height, WIDEST, false, p, at);                                            \
+    }
+#define FB_SUMMING_TILE(height)                                                        \
+    static void summing_tile_##height(const fb_product *p, const place *at)            \
+    {                                                                                  \
+        tile(height, VECTORS, true, p, at);                                            \
+    }
+#define FB_EIGHT_TILE(height)                                                          \
+    static void eight_tile_##height(const fb_product *p, const place *at)              \
+    {                                                                                  \
+        tile_of_eights(height, VECTORS, p, at);                                        \
+    }
+#define FB_WIDE_EIGHT_TILE(height)                                                     \
+    static void wide_eight_tile_##height(const fb_product *p, const place *at)         \
+    {                                                                                  \
+        tile_of_eights(height, WIDEST, p, at);                                         \
     }
 
-#define FB_TILE_WITH_SUMS(height)                                                      \
-    static void summing_tile_##height(const fb_product *p, const float *x,             \
-                                      const float *panel, float *out, float *sums)     \
-    {                                                                                  \
-        tile(height, true, p, x, panel, out, sums);                                    \
-    }
-
-#define FB_LOW_HEIGHTS(X) X(1) X(2) X(3) X(4)
+#define FB_WIDE_HEIGHTS(X) X(1) X(2) X(3)
+#define FB_LOW_HEIGHTS(X)  FB_WIDE_HEIGHTS(X) X(4)
 #if FB_LANES == 16
 #define FB_SUM_HEIGHTS(X) FB_LOW_HEIGHTS(X) X(5) X(6) X(7) X(8)
 #define FB_HEIGHTS(X)     FB_SUM_HEIGHTS(X) X(9) X(10) X(11) X(12)
@@ -101,44 +191,61 @@ typedef void tile_of_height(const fb_product *p, const float *x, const float *pa
 #endif
 
 FB_HEIGHTS(FB_TILE)
-FB_SUM_HEIGHTS(FB_TILE_WITH_SUMS)
+FB_HEIGHTS(FB_EIGHT_TILE)
+FB_WIDE_HEIGHTS(FB_WIDE_TILE)
+FB_WIDE_HEIGHTS(FB_WIDE_EIGHT_TILE)
+FB_SUM_HEIGHTS(FB_SUMMING_TILE)
 
-#define FB_TILE_ROW(height)     [height] = tile_##height,
-#define FB_SUM_TILE_ROW(height) [height] = summing_tile_##height,
+#define FB_TILE_ROW(height)         [height] = tile_##height,
+#define FB_EIGHT_TILE_ROW(height)   [height] = eight_tile_##height,
+#define FB_WIDE_TILE_ROW(height)    [height] = wide_tile_##height,
+#define FB_WIDE_EIGHT_ROW(height)   [height] = wide_eight_tile_##height,
+#define FB_SUMMING_TILE_ROW(height) [height] = summing_tile_##height,
 
-static tile_of_height *const tiles[TALLEST + 1] = {FB_HEIGHTS(FB_TILE_ROW)};
-static tile_of_height *const summing_tiles[TALLEST_WITH_SUMS + 1] = {
-    FB_SUM_HEIGHTS(FB_SUM_TILE_ROW)};
+static tile_of_height *const tiles[] = {FB_HEIGHTS(FB_TILE_ROW)};
+static tile_of_height *const eight_tiles[] = {FB_HEIGHTS(FB_EIGHT_TILE_ROW)};
+static tile_of_height *const wide_tiles[] = {FB_WIDE_HEIGHTS(FB_WIDE_TILE_ROW)};
+static tile_of_height *const wide_eight_tiles[] = {FB_WIDE_HEIGHTS(FB_WIDE_EIGHT_ROW)};
+static tile_of_height *const summing_tiles[] = {FB_SUM_HEIGHTS(FB_SUMMING_TILE_ROW)};
+
+/* --- panels */
 
 /* A tile of which `out` has only the first `columns`. */
 static void narrow_tile(tile_of_height *run, int height, const fb_product *p,
-                        const float *x, const float *panel, float *out, float *sums,
-                        int64_t columns)
+                        const place *at, int64_t columns)
 {
     float whole[TALLEST][PANEL];
     fb_product narrow = *p;
+    place here = *at;
 
     for (int r = 0; r < height; r++)
-        memcpy(whole[r], out + r * p->out_stride, (size_t)columns * sizeof *out);
+        memcpy(whole[r], at->out + r * p->out_stride, (size_t)columns * sizeof **whole);
     narrow.out_stride = PANEL;
-    run(&narrow, x, panel, whole[0], sums);
+    here.out = whole[0];
+    run(&narrow, &here);
     for (int r = 0; r < height; r++)
-        memcpy(out + r * p->out_stride, whole[r], (size_t)columns * sizeof *out);
+        memcpy(at->out + r * p->out_stride, whole[r], (size_t)columns * sizeof **whole);
 }
 
 /* A panel's tiles side by side for some rows. The first makes the sums. */
-static void tiles_in_panel(int height, const fb_product *p, const float *x,
-                           const float *panel, float *out, float *sums, int64_t columns)
+static void tiles_in_panel(int height, const fb_product *p, place at, int64_t columns)
 {
-    for (int64_t c = 0; c < PANEL && c < columns; c += WIDTH) {
-        tile_of_height *const run =
-            sums != NULL ? summing_tiles[height] : tiles[height];
+    tile_of_height *run = at.eights != NULL ? eight_tiles[height] : tiles[height];
 
-        if (columns - c >= WIDTH)
-            run(p, x, panel + c, out + c, sums);
+    if (height <= TALLEST_WIDE && columns >= PANEL && at.sums == NULL) {
+        run = at.eights != NULL ? wide_eight_tiles[height] : wide_tiles[height];
+        run(p, &at);
+        return;
+    }
+    for (; at.column < PANEL && at.column < columns; at.column += WIDTH) {
+        tile_of_height *const here = at.sums != NULL ? summing_tiles[height] : run;
+
+        if (columns - at.column >= WIDTH)
+            here(p, &at);
         else
-            narrow_tile(run, height, p, x, panel + c, out + c, sums, columns - c);
-        sums = NULL;
+            narrow_tile(here, height, p, &at, columns - at.column);
+        at.out += WIDTH;
+        at.sums = NULL;
     }
 }
 
@@ -157,18 +264,21 @@ static cut cut_rows(int64_t rows, int tallest)
 /* Some rows times the panel that begins at column c. */
 static void panel_times_rows(const fb_product *p, int64_t first, cut rows, int64_t c)
 {
-    const float *x = p->x + first * p->x_stride;
-    const float *panel = p->panels + c * p->panel_stride;
-    float *out = p->out + first * p->out_stride + c;
-    float *sums = c == 0 && p->sums != NULL ? p->sums + first : NULL;
+    place at = {.x = p->x + first * p->x_stride,
+                .out = p->out + first * p->out_stride + c};
 
+    if (p->eights != NULL)
+        at.eights = p->eights + c / PANEL * (p->panel_stride / RUN);
+    else
+        at.panel = p->panels + c * p->panel_stride;
+    if (c == 0 && p->sums != NULL) at.sums = p->sums + first;
     for (int i = 0; i < rows.n; i++) {
         const int height = rows.height + (i < rows.high);
 
-        tiles_in_panel(height, p, x, panel, out, sums, p->columns - c);
-        x += height * p->x_stride;
-        out += height * p->out_stride;
-        if (sums != NULL) sums += height;
+        tiles_in_panel(height, p, at, p->columns - c);
+        at.x += height * p->x_stride;
+        at.out += height * p->out_stride;
+        if (at.sums != NULL) at.sums += height;
     }
 }
 
@@ -185,5 +295,65 @@ static void product(const fb_product *p)
     }
 }
 
+/* --- making panels */
+
+typedef float four __attribute__((vector_size(16)));
+
+/* Four rows of four numbers become four columns. */
+FB_INLINE void turn_four(const float *rows, int64_t stride, float *panel)
+{
+    four a, b, c, d, low, high, low2, high2;
+
+    memcpy(&a, rows, sizeof a);
+    memcpy(&b, rows + stride, sizeof b);
+    memcpy(&c, rows + 2 * stride, sizeof c);
+    memcpy(&d, rows + 3 * stride, sizeof d);
+    low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    low2 = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    high2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    a = __builtin_shufflevector(low, low2, 0, 1, 4, 5);
+    b = __builtin_shufflevector(low, low2, 2, 3, 6, 7);
+    c = __builtin_shufflevector(high, high2, 0, 1, 4, 5);
+    d = __builtin_shufflevector(high, high2, 2, 3, 6, 7);
+    memcpy(panel, &a, sizeof a);
+    memcpy(panel + PANEL, &b, sizeof b);
+    memcpy(panel + 2 * PANEL, &c, sizeof c);
+    memcpy(panel + 3 * PANEL, &d, sizeof d);
+}
+
+/* A cache line of each row at a time, four rows side by side. */
+static void turn(const float *rows, int64_t stride, int64_t k, float *panel)
+{
+    enum { LINE = 16, FOUR = 4 };
+    int64_t i = 0;
+
+    for (; i + LINE <= k; i += LINE)
+        for (int64_t r = 0; r < PANEL; r += FOUR)
+            for (int64_t j = i; j < i + LINE; j += FOUR)
+                turn_four(rows + r * stride + j, stride, panel + j * PANEL + r);
+    for (; i < k; i++)
+        for (int64_t r = 0; r < PANEL; r++)
+            panel[i * PANEL + r] = rows[r * stride + i];
+}
+
+static void floats_of_eights(const fb_eight *from, int64_t k, float *panel)
+{
+    for (int64_t i = 0; i < k / 4; i++, panel += 4 * PANEL)
+        for (int c = 0; c < PANEL; c += LANES) {
+            const fb_eight *run = &from[i / (RUN / 4)];
+            const uvec words = load_words(run->words[i % (RUN / 4)] + c);
+            const vec scale = load(run->scale + c);
+
+            FB_UNROLL
+            for (int j = 0; j < 4; j++)
+                store(panel + j * PANEL + c, scale * floats_of_byte(words, j));
+        }
+}
+
 extern const fb_isa_tiles FB_TABLE(fb_isa_tiles);
-const fb_isa_tiles FB_TABLE(fb_isa_tiles) = {.product = product};
+const fb_isa_tiles FB_TABLE(fb_isa_tiles) = {
+    .product = product,
+    .turn = turn,
+    .floats_of_eights = floats_of_eights,
+};

@@ -55,6 +55,20 @@ FB_INLINE vec load(const float *from)
     return v;
 }
 
+FB_INLINE uvec load_words(const uint32_t *from)
+{
+    uvec v;
+
+    memcpy(&v, from, sizeof v);
+    return v;
+}
+
+/* Byte `i` of each word, from the lowest on, is a whole number with a sign. */
+FB_INLINE vec floats_of_byte(uvec words, int i)
+{
+    return __builtin_convertvector((ivec)(words << (24 - 8 * i)) >> 24, vec);
+}
+
 FB_INLINE void store(float *to, vec v)
 {
     memcpy(to, &v, sizeof v);

@@ -67,7 +67,6 @@ static fb_threads *threads_of(const void *self)
 
 static size_t bytes_of(const fb_array *array)
 {
-    if (array->is_weight) return fb_weight_bytes(array);
     return (size_t)fb_array_elements(array) * fb_dtype_bytes(array->dtype);
 }
 
@@ -91,6 +90,10 @@ static fb_status alloc(void *self, fb_account account, fb_array *array)
 static void free_array(void *self, const fb_array *array)
 {
     (void)self;
+    if (array->is_weight) {
+        fb_native_weight_free((fb_native_weight *)(void *)array->storage);
+        return;
+    }
     fb_native_poison(array->storage, bytes_of(array));
     fb_free(array->storage);
 }
@@ -224,6 +227,6 @@ const fb_backend fb_backend_native = {
     .mark = mark,
     .cut = cut,
     .lift = lift,
-    .weight = fb_native_weight,
+    .weight = fb_native_weight_new,
     .kernels = kernels,
 };

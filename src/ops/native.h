@@ -4,8 +4,8 @@
  * CPU's vectors live in isa_*.c, which are compiled once per target; everything else is
  * compiled once. Both give the same bits on every CPU.
  *
- * A weight [N, K] is kept in panels of 32 rows, [N/32][K][32], the last one filled up
- * with zeros. A slot of `cap` entries has its keys in panels of 32 entries,
+ * A product reads a weight [N, K] in panels of 32 rows, [N/32][K][32], the last one
+ * filled up with zeros. A slot of `cap` entries has its keys in panels of 32 entries,
  * [cap/32][d][32] and a ragged tail [d][cap % 32], then its values in panels of 32
  * columns, [d/32][cap][32] and a last one [cap][d % 32].
  *
@@ -18,7 +18,9 @@
 #include "ops/isa.h"
 #include "ops/stack.h"
 
-enum { FB_PANEL = 32 };
+#include <stdatomic.h>
+
+enum { FB_PANEL = FB_TILE_PANEL };
 
 struct fb_native_scratch {
     void *bytes;
@@ -41,6 +43,15 @@ FB_MUST_USE fb_status fb_native_reserve(fb_native *native, size_t bytes);
 void fb_native_loop(fb_native *native, int64_t n, double work, fb_loop *body,
                     void *context);
 
+/* The first failure of a loop's threads, and what it said. */
+struct fb_native_failure {
+    atomic_bool has_failed;
+    fb_status status;
+    char sentence[512];
+};
+void fb_native_note(struct fb_native_failure *failure, fb_status status);
+fb_status fb_native_failure_status(const struct fb_native_failure *failure);
+
 /* isa by name, or the best this CPU has for NULL. */
 FB_MUST_USE fb_status fb_native_isa(const fb_isa **out, const char *name);
 
@@ -57,6 +68,26 @@ static inline int64_t fb_round_up(int64_t n, int64_t to)
 /* Rows and columns of an array seen as a matrix: the last dimension, and the rest. */
 int64_t fb_rows_of(const fb_array *array);
 int64_t fb_columns_of(const fb_array *array);
+
+/* A weight in memory (native_weight.c); the storage of an array that is one. */
+typedef struct fb_native_weight {
+    enum fb_native_form { FB_IN_FLOATS, FB_IN_EIGHTS, FB_AT_SOURCE } form;
+    void *bytes; /* float [N/32][K][32], fb_eight [N/32][K/32], or NULL */
+    fb_weight_source source;
+} fb_native_weight;
+
+static inline const fb_native_weight *fb_native_weight_of(const fb_array *array)
+{
+    return (const fb_native_weight *)(const void *)array->storage;
+}
+
+void fb_native_weight_free(fb_native_weight *weight);
+/* Panel p as floats, where it lies or unpacked into `room` of fb_weight_room bytes. */
+FB_MUST_USE fb_status fb_weight_panel(const fb_native_weight *weight, const fb_isa *isa,
+                                      int64_t p, float *room, const float **out);
+size_t fb_weight_room(const fb_native_weight *weight);
+/* Panel p as whole numbers; NULL: it is not made of them. */
+const fb_eight *fb_weight_eights(const fb_native_weight *weight, int64_t p);
 
 /* The places of a slot's keys and values. */
 typedef struct fb_slot {
@@ -83,8 +114,7 @@ fb_kernel fb_native_geglu, fb_native_add_;
 fb_kernel fb_native_kv_write, fb_native_kv_copy, fb_native_kv_turn, fb_native_kv_read;
 fb_kernel fb_native_attention, fb_native_nll, fb_native_kl;
 
-fb_status fb_native_weight(void *self, const fb_array *weight, fb_unpack *unpack,
-                           void *context);
-size_t fb_weight_bytes(const fb_array *weight);
+fb_status fb_native_weight_new(void *self, fb_array *weight,
+                               const fb_weight_source *source);
 
 #endif

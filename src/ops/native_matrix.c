@@ -1,11 +1,9 @@
-/* native_matrix.c - weights in panels, and products with them.
+/* native_matrix.c - products with weights, and of plain tensors.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "ops/native.h"
 
-#include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 
 static int64_t n_panels(int64_t columns)
@@ -13,27 +11,90 @@ static int64_t n_panels(int64_t columns)
     return (columns + FB_PANEL - 1) / FB_PANEL;
 }
 
-/* --- making a weight */
+/* --- x times a weight */
 
-size_t fb_weight_size(int64_t rows, int64_t columns)
-{
-    return fb_size_mul((size_t)n_panels(rows) * FB_PANEL * sizeof(float),
-                       (size_t)columns);
-}
+enum {
+    ROWS_AT_ONCE = 192,    /* of x, that stay near while panels pass by */
+    ROWS_OF_A_PANEL = 960, /* of x, for which a panel is unpacked once */
+    ROWS_OF_EIGHTS = 6,    /* fewer are multiplied by whole numbers as they are */
+};
 
-size_t fb_weight_bytes(const fb_array *weight)
-{
-    return fb_weight_size(weight->shape[0], weight->shape[1]);
-}
-
-struct packing {
+struct linear {
     const fb_native *native;
-    const fb_array *weight;
-    fb_unpack *unpack;
-    void *context;
-    atomic_bool failed;
-    fb_status status; /* of the first that failed, and what it said */
-    char sentence[512];
+    const fb_call *call;
+    const fb_native_weight *weight;
+    int64_t n_panels, rows; /* of x in a block */
+    struct fb_native_failure failure;
+};
+
+static bool is_of_eights(const struct linear *l)
+{
+    return l->weight->form == FB_IN_EIGHTS && l->call->in[0].shape[0] <= ROWS_OF_EIGHTS;
+}
+
+/* A block of rows times a panel. */
+static fb_status multiply(const struct linear *l, int64_t block, int64_t p, float *room)
+{
+    const fb_array *x = &l->call->in[0], *out = &l->call->out;
+    const int64_t k = x->shape[1], n = out->shape[1], row = block * l->rows;
+    const int64_t left = x->shape[0] - row, columns = n - p * FB_PANEL;
+    fb_product product = {
+        .rows = left < l->rows ? left : l->rows,
+        .k = k,
+        .columns = columns < FB_PANEL ? columns : FB_PANEL,
+        .x = fb_floats(x) + row * k,
+        .out = fb_floats(out) + row * n + p * FB_PANEL,
+        .x_stride = k,
+        .panel_stride = k,
+        .out_stride = n,
+        .scale = 1,
+    };
+
+    if (is_of_eights(l))
+        product.eights = fb_weight_eights(l->weight, p);
+    else
+        FB_TRY(fb_weight_panel(l->weight, l->native->isa, p, room, &product.panels));
+    l->native->isa->tiles->product(&product);
+    return FB_OK;
+}
+
+/* Items are (block of rows, panel). */
+static void linear_items(void *context, int64_t begin, int64_t end, int thread)
+{
+    struct linear *l = context;
+    float *room = l->native->scratch[thread].bytes;
+
+    for (int64_t i = begin; i < end && !atomic_load(&l->failure.has_failed); i++)
+        fb_native_note(&l->failure,
+                       multiply(l, i / l->n_panels, i % l->n_panels, room));
+}
+
+fb_status fb_native_linear(void *self, const fb_call *call)
+{
+    const fb_native_weight *weight = fb_native_weight_of(&call->in[1]);
+    const bool is_there = weight->form == FB_IN_FLOATS;
+    struct linear l = {.native = self,
+                       .call = call,
+                       .weight = weight,
+                       .n_panels = n_panels(call->out.shape[1]),
+                       .rows = is_there ? ROWS_AT_ONCE : ROWS_OF_A_PANEL};
+    const int64_t blocks = (call->out.shape[0] + l.rows - 1) / l.rows;
+
+    if (!is_there) FB_TRY(fb_native_reserve(self, fb_weight_room(weight)));
+    fb_native_loop(self, blocks * l.n_panels,
+                   (double)fb_array_elements(&call->in[1]) +
+                       (double)fb_array_elements(&call->out) *
+                           (double)call->in[0].shape[1] / 16,
+                   linear_items, &l);
+    return fb_native_failure_status(&l.failure);
+}
+
+/* --- a product of two plain tensors: panels are made on the way */
+
+struct bmm {
+    const fb_native *native;
+    const fb_call *call;
+    int64_t m, n, k, n_panels;
 };
 
 /* rows[32][K], those that exist, become a panel [K][32] filled up with zeros. */
@@ -44,120 +105,6 @@ static void pack_panel(const float *rows, int64_t stride, int64_t n_rows, int64_
         for (int64_t r = 0; r < FB_PANEL; r++)
             panel[i * FB_PANEL + r] = r < n_rows ? rows[r * stride + i] : 0;
 }
-
-static void pack_panels(void *context, int64_t begin, int64_t end, int thread)
-{
-    struct packing *p = context;
-    const int64_t rows = p->weight->shape[0], k = p->weight->shape[1];
-    float *unpacked = p->native->scratch[thread].bytes;
-
-    for (int64_t panel = begin; panel < end && !atomic_load(&p->failed); panel++) {
-        const int64_t first = panel * FB_PANEL;
-        const int64_t last = first + FB_PANEL < rows ? first + FB_PANEL : rows;
-        const fb_status status = p->unpack(p->context, first, last, unpacked);
-
-        if (status != FB_OK && !atomic_exchange(&p->failed, true)) {
-            p->status = status;
-            (void)snprintf(p->sentence, sizeof p->sentence, "%s", fb_error_message());
-        }
-        if (status != FB_OK) return;
-        pack_panel(unpacked, k, last - first, k,
-                   fb_floats(p->weight) + panel * k * FB_PANEL);
-    }
-}
-
-fb_status fb_native_weight(void *self, const fb_array *weight, fb_unpack *unpack,
-                           void *context)
-{
-    fb_native *native = self;
-    struct packing p = {
-        .native = native, .weight = weight, .unpack = unpack, .context = context};
-    const size_t row = (size_t)weight->shape[1] * sizeof(float);
-
-    FB_TRY(fb_native_reserve(native, FB_PANEL * row));
-    fb_native_loop(native, n_panels(weight->shape[0]),
-                   (double)fb_array_elements(weight), pack_panels, &p);
-    return atomic_load(&p.failed) ? fb_fail(p.status, "%s", p.sentence) : FB_OK;
-}
-
-fb_status fb_native_embedding(void *self, const fb_call *call)
-{
-    const int64_t k = call->out.shape[1];
-
-    (void)self;
-    for (int64_t r = 0; r < call->out.shape[0]; r++) {
-        const int64_t row = call->ids[r];
-        const float *from =
-            fb_floats(&call->in[0]) + row / FB_PANEL * k * FB_PANEL + row % FB_PANEL;
-        float *out = fb_floats(&call->out) + r * k;
-
-        for (int64_t i = 0; i < k; i++)
-            out[i] = from[i * FB_PANEL];
-    }
-    return FB_OK;
-}
-
-/* --- x times a weight */
-
-enum { ROWS_AT_ONCE = 192 }; /* rows of x that stay near while panels pass by */
-
-struct linear {
-    const fb_native *native;
-    const fb_call *call;
-    int64_t n_panels;
-};
-
-/* Items are (block of rows, panel); a thread's range is cut where the block changes. */
-static void linear_items(void *context, int64_t begin, int64_t end, int thread)
-{
-    const struct linear *l = context;
-    const fb_array *x = &l->call->in[0], *out = &l->call->out;
-    const int64_t k = x->shape[1], n = out->shape[1];
-
-    (void)thread;
-    while (begin < end) {
-        const int64_t block = begin / l->n_panels, first = begin % l->n_panels;
-        const int64_t here =
-            l->n_panels - first < end - begin ? l->n_panels - first : end - begin;
-        const int64_t row = block * ROWS_AT_ONCE, left = x->shape[0] - row;
-        const int64_t columns = n - first * FB_PANEL;
-
-        l->native->isa->tiles->product(&(fb_product){
-            .rows = left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE,
-            .k = k,
-            .columns = here * FB_PANEL < columns ? here * FB_PANEL : columns,
-            .x = fb_floats(x) + row * k,
-            .panels = fb_floats(&l->call->in[1]) + first * k * FB_PANEL,
-            .out = fb_floats(out) + row * n + first * FB_PANEL,
-            .x_stride = k,
-            .panel_stride = k,
-            .out_stride = n,
-            .scale = 1,
-        });
-        begin += here;
-    }
-}
-
-fb_status fb_native_linear(void *self, const fb_call *call)
-{
-    struct linear l = {self, call, n_panels(call->out.shape[1])};
-    const int64_t blocks = (call->out.shape[0] + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE;
-
-    fb_native_loop(self, blocks * l.n_panels,
-                   (double)fb_array_elements(&call->in[1]) +
-                       (double)fb_array_elements(&call->out) *
-                           (double)call->in[0].shape[1] / 16,
-                   linear_items, &l);
-    return FB_OK;
-}
-
-/* --- a product of two plain tensors: panels are made on the way */
-
-struct bmm {
-    const fb_native *native;
-    const fb_call *call;
-    int64_t m, n, k, n_panels;
-};
 
 /* Columns [first, first + width) of b as a panel [K][32]. */
 static void panel_of(const struct bmm *p, const float *b, int64_t first, int64_t width,

@@ -370,23 +370,20 @@ fb_tensor fb_new(fb_ops *ops, fb_account account, fb_dtype dtype, int n_dims,
     return FB_NONE;
 }
 
-fb_tensor fb_weight(fb_ops *ops, int64_t rows, int64_t columns, fb_unpack *unpack,
-                    void *context)
+fb_tensor fb_weight(fb_ops *ops, const fb_weight_source *source)
 {
     fb_array array;
     fb_tensor out;
 
     if (!fb_ops_shape(ops, FB_OP_linear, &array, FB_F32, 2,
-                      (const int64_t[]){rows, columns}))
+                      (const int64_t[]){source->rows, source->columns}))
         return FB_NONE;
-    array.is_weight = true;
-    out = enter_persistent(ops, FB_ACCOUNT_weights, &array);
-    if (out.id == 0) return FB_NONE;
-    if (fb_ops_keep(ops, ops->backend->weight(ops->self, &array, unpack, context)) ==
-        FB_OK)
-        return out;
-    fb_release(ops, out);
-    return FB_NONE;
+    array.is_weight = array.persists = true;
+    if (fb_ops_keep(ops, ops->backend->weight(ops->self, &array, source)) != FB_OK)
+        return FB_NONE;
+    out = enter(ops, &ops->persistent, &array, 0);
+    if (out.id == 0) ops->backend->free(ops->self, &array);
+    return out;
 }
 
 void fb_release(fb_ops *ops, fb_tensor a)

@@ -85,14 +85,28 @@ void fb_trace_end(fb_ops *ops,
 
 /* --- model --- */
 
-/* A weight [rows, columns] of which `unpack` writes rows [begin, end) as f32,
- * row-major, to `out`. Called at load from several threads at once, for every row once.
- * The result is for fb_linear and fb_embedding only. Persistent; account weights. */
-typedef fb_status fb_unpack(void *context, int64_t begin, int64_t end, float *out);
-fb_tensor fb_weight(fb_ops *ops, int64_t rows, int64_t columns, fb_unpack *unpack,
-                    void *context);
+/* What a weight [rows, columns] is made of. Its functions are called from several
+ * threads at once, before fb_weight returns for every row at least once. */
+typedef struct fb_weight_source {
+    int64_t rows, columns;
+    /* Writes rows [begin, end) as f32, row-major, to `out`. */
+    fb_status (*unpack)(void *context, int64_t begin, int64_t end, float *out);
+    /* NULL, or gives the same numbers, to the bit, as f32 products of whole numbers and
+     * scales: q [rows][columns] and, for each 32 columns, scale [rows][columns / 32]. A
+     * backend may then keep these. */
+    fb_status (*eights)(void *context, int64_t begin, int64_t end, int8_t *q,
+                        float *scale);
+    void *context;
+    /* `unpack` may be called until the weight is released: a backend need not keep
+     * numbers of its own. */
+    bool stays;
+} fb_weight_source;
 
-size_t fb_weight_size(int64_t rows, int64_t columns); /* bytes in memory */
+/* A weight, for fb_linear and fb_embedding only: the results are the same bits in
+ * whatever form it is kept. Persistent; account weights. */
+fb_tensor fb_weight(fb_ops *ops, const fb_weight_source *source);
+/* Bytes that the native backend keeps for it. */
+size_t fb_weight_size(const fb_weight_source *source);
 
 /* Rows `ids[0 .. n)` of a weight: [n, columns]. */
 fb_tensor fb_embedding(fb_ops *ops, fb_tensor weight, const int32_t *ids, int64_t n);

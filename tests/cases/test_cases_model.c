@@ -35,7 +35,7 @@ static void refused(fb_status wanted, const char *part)
     assert_int_equal(fwrite(file.bytes, 1, file.n, out), file.n);
     assert_int_equal(fclose(out), 0);
     fb_memory_reset_peaks();
-    assert_int_equal(fb_model_open(&model, NULL, path), wanted);
+    assert_int_equal(fb_model_open(&model, NULL, path, NULL), wanted);
     assert_null(model);
     assert_true(fb_memory_peak(FB_ACCOUNT_other) < LITTLE_MEMORY);
     if (strstr(fb_error_message(), part) == NULL)

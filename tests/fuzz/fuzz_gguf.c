@@ -41,7 +41,8 @@ static void read_model(const fb_gguf *gguf)
     if (fb_gguf_string(gguf, "general.architecture", &family) == FB_OK &&
         fb_family_of_gguf(&settings.family, family) == FB_OK &&
         fb_facts_read(&facts, &room, &settings, tensors) == FB_OK) {
-        (void)!fb_weights_load(&weights, NULL, tensors, FB_NAMED_GGUF, &facts);
+        (void)!fb_weights_load(&weights, NULL, tensors, FB_NAMED_GGUF, &facts,
+                               FB_WEIGHTS_UNPACKED);
         fb_weights_unload(&weights, NULL);
     }
     fb_facts_clear(&room);

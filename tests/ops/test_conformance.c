@@ -585,7 +585,9 @@ static struct host new_weight(int64_t rows, int64_t columns)
     const int64_t shape[] = {rows, columns};
     struct host w = new_host(2, shape, 1);
 
-    w.tensor = fb_weight(ops, rows, columns, unpack, &w);
+    w.tensor = fb_weight(
+        ops, &(fb_weight_source){
+                 .rows = rows, .columns = columns, .unpack = unpack, .context = &w});
     assert_ok(fb_ops_status(ops));
     return w;
 }

@@ -59,7 +59,9 @@ static fb_tensor made_up(fb_ops *ops, int64_t rows, int64_t columns, float size)
 static void products(struct bytes *bytes, fb_ops *ops)
 {
     float *w = number_array(&(numbers){5}, N * K, 1);
-    fb_tensor weight = fb_weight(ops, N, K, unpack, w);
+    fb_tensor weight = fb_weight(
+        ops,
+        &(fb_weight_source){.rows = N, .columns = K, .unpack = unpack, .context = w});
     fb_tensor x = made_up(ops, ROWS, K, 1), y = made_up(ops, K, N, 1);
     fb_tensor all = fb_linear(ops, x, weight);
     float *batch = malloc(ROWS * N * sizeof *batch), *row = malloc(N * sizeof *row);

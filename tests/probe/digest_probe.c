@@ -144,7 +144,7 @@ int main(int argc, char **argv)
     for (int r = 0; r < RULES; r++)
         stop_on(fb_rule_parse(&rules[r], expressions[r]));
     stop_on(fb_ops_open(&ops, &options));
-    stop_on(fb_model_open(&model, ops, "builtin"));
+    stop_on(fb_model_open(&model, ops, "builtin", NULL));
     stop_on(fb_engine_open(&engine, ops, model, NULL));
     fb_hash_init(&hash);
     for (int d = 0; d < DOCUMENTS; d++)

@@ -81,7 +81,7 @@ static int dump_template(const char *path)
     fb_model *model = NULL;
     const fb_template *chat;
 
-    if (fb_model_open(&model, NULL, path) != FB_OK) die(fb_error_message());
+    if (fb_model_open(&model, NULL, path, NULL) != FB_OK) die(fb_error_message());
     chat = fb_model_template(model);
     (void)printf("%s%c%s", chat->before, 0, chat->after);
     fb_model_close(model);

@@ -190,7 +190,7 @@ static void G01_the_files_template_has_its_bos_once(void **state)
     int n_bos = 0;
 
     (void)state;
-    assert_int_equal(fb_model_open(&model, NULL, getenv("FLEXBUDGET_TEST_MODEL")),
+    assert_int_equal(fb_model_open(&model, NULL, getenv("FLEXBUDGET_TEST_MODEL"), NULL),
                      FB_OK);
     chat = fb_model_template(model);
     assert_string_equal(chat->family, "chatml");

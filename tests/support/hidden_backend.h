@@ -55,13 +55,13 @@ static inline fb_status hidden_lift(void *self, size_t mark, fb_array *array)
     return status;
 }
 
-static inline fb_status hidden_weight(void *self, const fb_array *weight,
-                                      fb_unpack *unpack, void *context)
+static inline fb_status hidden_weight(void *self, fb_array *weight,
+                                      const fb_weight_source *source)
 {
-    fb_array plain = *weight;
+    const fb_status status = fb_backend_native.weight(self, weight, source);
 
-    hidden_turn(&plain);
-    return fb_backend_native.weight(self, &plain, unpack, context);
+    hidden_turn(weight);
+    return status;
 }
 
 /* A copy of `kv` with plain storage in `room`; NULL stays NULL. */

@@ -20,7 +20,7 @@ static inline void rig_open(rig *r, const char *model, const fb_ops_options *ops
     static const fb_ops_options two_threads = {.threads = 2};
 
     assert_ok(fb_ops_open(&r->ops, ops != NULL ? ops : &two_threads));
-    assert_ok(fb_model_open(&r->model, r->ops, model));
+    assert_ok(fb_model_open(&r->model, r->ops, model, NULL));
     assert_ok(fb_engine_open(&r->engine, r->ops, r->model, engine));
 }
 

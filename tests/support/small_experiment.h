@@ -35,7 +35,7 @@ static inline fb_status small_try(small *s, const char *text)
     FB_TRY(fb_spec_parse(&s->spec, "small", text, strlen(text)));
     FB_TRY(fb_spec_check(&s->spec, NULL, NULL));
     FB_TRY(fb_ops_open(&s->ops, &options));
-    FB_TRY(fb_model_open(&s->model, s->ops, "builtin"));
+    FB_TRY(fb_model_open(&s->model, s->ops, "builtin", NULL));
     FB_TRY(fb_spec_bind_model(&s->spec, fb_model_get_facts(s->model)));
     return fb_plan_new(&s->plan, &s->spec, s->model, NULL, NULL);
 }

@@ -47,7 +47,7 @@ static fb_status open_asked(asked *a, const fb_own_question *own,
     FB_TRY(fb_spec_check_question(&a->spec, NULL, NULL));
     FB_TRY(fb_ops_open(&a->ops, &options));
     FB_TRY(fb_model_open(&a->model, a->ops,
-                         fb_values_text(&a->spec.values, FB_SET_model)));
+                         fb_values_text(&a->spec.values, FB_SET_model), NULL));
     FB_TRY(fb_plan_ask(&a->plan, &a->spec, a->model, own, NULL, NULL));
     return fb_ask_init(&a->ask, a->plan);
 }

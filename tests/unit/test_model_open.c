@@ -31,7 +31,7 @@ static int open_all(void **state)
 
     (void)state;
     if (fb_ops_open(&ops, &options) != FB_OK) return 1;
-    if (fb_model_open(&model, ops, "builtin") != FB_OK) return 1;
+    if (fb_model_open(&model, ops, "builtin", NULL) != FB_OK) return 1;
     if (fb_builtin_find(&bytes, "builtin") != FB_OK) return 1;
     gguf_open(&builtin, (const uint8_t *)bytes.bytes, bytes.n);
     return 0;
@@ -226,7 +226,8 @@ static void refused(fb_status wanted, const char *part)
     for (int with_ops = 0; with_ops < 2; with_ops++) {
         const size_t before = fb_memory_now(FB_ACCOUNT_weights);
 
-        assert_int_equal(fb_model_open(&bad, with_ops ? ops : NULL, path), wanted);
+        assert_int_equal(fb_model_open(&bad, with_ops ? ops : NULL, path, NULL),
+                         wanted);
         assert_null(bad);
         if (strstr(fb_error_message(), part) == NULL ||
             strstr(fb_error_message(), path) == NULL)
@@ -242,7 +243,7 @@ static void a_file_without_a_head_uses_the_embedding(void **state)
     (void)state;
     make_llama(&file, NULL);
     write_file();
-    assert_int_equal(fb_model_open(&tied, ops, path), FB_OK);
+    assert_int_equal(fb_model_open(&tied, ops, path, NULL), FB_OK);
     assert_int_equal(fb_model_head(tied).id, fb_model_embedding(tied).id);
     assert_string_equal(fb_model_template(tied)->family, "none");
     fb_model_close(tied);
@@ -262,12 +263,12 @@ static void a_model_has_the_name_of_its_file(void **state)
     test_folder(folder);
     make_llama(&file, &titled);
     assert_ok(fb_file_write(test_path(folder, "tiny.Q4_1.gguf"), file.bytes, file.n));
-    assert_ok(fb_model_open(&named, NULL, test_path(folder, "tiny.Q4_1.gguf")));
+    assert_ok(fb_model_open(&named, NULL, test_path(folder, "tiny.Q4_1.gguf"), NULL));
     assert_string_equal(fb_model_get_facts(named)->name, "tiny.Q4_1");
     assert_string_equal(fb_model_get_facts(named)->title, "Tiny Lc1 Mix1");
     fb_model_close(named);
     assert_ok(fb_file_write(test_path(folder, "Tiny Lc1 Mix1"), file.bytes, file.n));
-    assert_ok(fb_model_open(&named, NULL, test_path(folder, "Tiny Lc1 Mix1")));
+    assert_ok(fb_model_open(&named, NULL, test_path(folder, "Tiny Lc1 Mix1"), NULL));
     assert_string_equal(fb_model_get_facts(named)->name, "Tiny Lc1 Mix1");
     assert_null(fb_model_get_facts(named)->title);
     fb_model_close(named);
@@ -280,11 +281,11 @@ static void facts_need_no_weights(void **state)
     fb_model *facts = NULL;
 
     (void)state;
-    assert_int_equal(fb_model_open(&facts, NULL, "builtin:good"), FB_OK);
+    assert_int_equal(fb_model_open(&facts, NULL, "builtin:good", NULL), FB_OK);
     assert_string_equal(fb_model_get_facts(facts)->name, "builtin:good");
     assert_int_equal(fb_memory_now(FB_ACCOUNT_weights), before);
     fb_model_close(facts);
-    assert_int_equal(fb_model_open(&facts, NULL, "builtin:better"), FB_NOT_FOUND);
+    assert_int_equal(fb_model_open(&facts, NULL, "builtin:better", NULL), FB_NOT_FOUND);
     assert_null(facts);
 }
 
@@ -316,7 +317,7 @@ static void numbers_that_are_not_finite_are_refused(void **state)
     begin = make_llama(&file, NULL);
     make_set(&file, begin + 4 * 40, infinity, 4); /* row 1 of the embedding */
     write_file();
-    assert_int_equal(fb_model_open(&bad, ops, path), FB_FORMAT);
+    assert_int_equal(fb_model_open(&bad, ops, path, NULL), FB_FORMAT);
     if (strstr(fb_error_message(), "tensor 'token_embd.weight' holds a number that is "
                                    "not finite (in row 1 of 256)") == NULL)
         fail_msg("%s", fb_error_message());
@@ -343,7 +344,7 @@ static void computations_that_are_not_done_are_refused_by_name(void **state)
     refused(FB_UNSUPPORTED, "'llama.expert_count' is 8; only 0 is understood");
     make_llama(&file, &none);
     write_file();
-    assert_int_equal(fb_model_open(&good, NULL, path), FB_OK);
+    assert_int_equal(fb_model_open(&good, NULL, path, NULL), FB_OK);
     fb_model_close(good);
 }
 
@@ -368,7 +369,7 @@ static void every_failing_allocation_is_reported(void **state)
     for (int64_t n = 1; status != FB_OK; n++) {
         assert_true(n < 2000);
         fb_memory_fail_at(n);
-        status = fb_model_open(&m, ops, path);
+        status = fb_model_open(&m, ops, path, NULL);
         fb_memory_fail_at(0);
         if (status == FB_OK) break;
         assert_int_equal(status, FB_NO_MEMORY);

@@ -300,7 +300,12 @@ static void what_a_thread_says_about_a_weight_reaches_the_caller(void **state)
     int64_t row = 900;
 
     (void)state;
-    assert_int_equal(fb_weight(ops, 1000, 64, broken_rows, &row).id, 0);
+    assert_int_equal(fb_weight(ops, &(fb_weight_source){.rows = 1000,
+                                                        .columns = 64,
+                                                        .unpack = broken_rows,
+                                                        .context = &row})
+                         .id,
+                     0);
     assert_fails(fb_ops_status(ops), FB_FORMAT, "row 896 is broken");
     assert_int_equal(fb_memory_now(FB_ACCOUNT_weights), before);
     fb_ops_close(ops);

@@ -37,7 +37,10 @@ static fb_status zeros(void *context, int64_t begin, int64_t end, float *out)
 
 static fb_tensor zero_weight(int64_t rows, int64_t columns)
 {
-    return fb_weight(ops, rows, columns, zeros, &columns);
+    return fb_weight(ops, &(fb_weight_source){.rows = rows,
+                                              .columns = columns,
+                                              .unpack = zeros,
+                                              .context = &columns});
 }
 
 static void assert_count(const fb_count *count, int64_t calls, double flops,
