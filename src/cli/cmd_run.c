@@ -194,12 +194,14 @@ static fb_status open_ops(fb_job *job)
 static fb_status open_model(fb_job *job, bool with_weights)
 {
     const char *name = fb_values_text(&job->spec->values, FB_SET_model);
+    const fb_model_options form = {fb_spec_weights(job->spec)};
     char *path = NULL;
     fb_status status = fb_model_find(&path, name);
 
     if (status == FB_OK && with_weights) status = open_ops(job);
     if (status == FB_OK)
-        status = fb_model_open(&job->model, with_weights ? job->ops : NULL, path, NULL);
+        status =
+            fb_model_open(&job->model, with_weights ? job->ops : NULL, path, &form);
     fb_free(path);
     if (status != FB_OK) return status;
     return fb_spec_bind_model(job->spec, fb_model_get_facts(job->model));

@@ -30,7 +30,8 @@ typedef void fb_watch(void *self, fb_ops *ops, const char *what, int64_t layer,
                       int64_t first_row, fb_tensor a);
 
 typedef struct fb_engine_options {
-    int64_t chunk; /* rows handled at a time while reading; changes no bit. 0: 256 */
+    int64_t chunk;  /* rows handled at a time while reading; changes no bit. 0: 256 */
+    fb_dtype cache; /* of keys and values: FB_F32 (0), FB_F16, FB_BF16 */
     /* of attention; 0: the model's own. For negative tests of the trace */
     double scale;
     fb_watch *watch;
@@ -162,8 +163,8 @@ FB_MUST_USE fb_status fb_answer_group(fb_reading *reading, fb_variant *const *va
 void fb_answer_clear(fb_answer *answer);
 /* Bytes that one more variant adds to a group besides its arena: for groups that
  * fit. */
-size_t fb_answer_bytes(const fb_model_facts *facts, const fb_question *question,
-                       const fb_answer_options *options);
+size_t fb_answer_bytes(const fb_model_facts *facts, fb_dtype cache,
+                       const fb_question *question, const fb_answer_options *options);
 
 /* --- whole sequences: for tests, `ask` and perplexity --- */
 

@@ -124,7 +124,7 @@ void fb_run_reset_peaks(fb_runner *run)
 
 static fb_status run_all(fb_runner *run)
 {
-    const fb_engine_options options = {0};
+    const fb_engine_options options = {.cache = run->plan->shape.type};
 
     FB_TRY(fb_run_check_memory(run->plan, run->options)); /* before a file is made */
     run->limit = fb_run_limit(run->plan, run->options);

@@ -87,8 +87,8 @@ static fb_status check_cell(const need *n, int document, const fb_cell *cell)
     const fb_answer_options options = fb_run_answer_options(sample);
     const double full = cache_bytes(n->plan, n->plan->documents[document].context.n);
     const double own = fb_run_cell_bytes(n->plan, cell);
-    const double answer = (double)fb_answer_bytes(fb_model_get_facts(n->plan->model),
-                                                  &question, &options);
+    const double answer = (double)fb_answer_bytes(
+        fb_model_get_facts(n->plan->model), n->plan->shape.type, &question, &options);
 
     if (n->base + full + own + answer <= n->limit) return FB_OK;
     return fb_run_refuse_memory(n->limit, n->base + full + own + answer);

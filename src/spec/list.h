@@ -21,8 +21,8 @@ FB_SETTING(model, "model.file", "model", 'm', TEXT, "", 0, 0, NULL, NULL,
            "FILE", WHAT, false, "GGUF file, a name in the models folder, or 'builtin'")
 FB_SETTING(model_sha256, "model.sha256", NULL, 0, TEXT, "auto", 0, 0, NULL, NULL,
            "HASH", WHAT, false, "the file must have this hash; auto: as found")
-FB_SETTING(cache, "model.cache", "cache", 0, WORD, "f32", 0, 0, "f32", "f16|bf16",
-           "TYPE", HOW, false, "type of keys and values: f32 (f16 and bf16 are not built yet)")
+FB_SETTING(cache, "model.cache", "cache", 0, WORD, "f32", 0, 0, "f32|f16|bf16", NULL,
+           "TYPE", HOW, false, "type of keys and values: f32, f16 or bf16 (rounded when written)")
 FB_SETTING(template, "model.template", "template", 0, TEXT, "auto", 0, 0, NULL, NULL,
            "FAMILY", HOW, false, "chat template: auto (the file's own), none or chatml")
 FB_SETTING(bos, "model.bos", "bos", 0, WORD, "auto", 0, 0, "auto|off", "on",
@@ -101,6 +101,8 @@ FB_SETTING(threads, "threads", "threads", 'j', INT, "auto", 1, 1024, "auto", NUL
            "N", MACHINE, true, "threads; auto: the CPUs that affinity and cgroup allow")
 FB_SETTING(isa, "isa", "isa", 0, WORD, "auto", 0, 0, "auto|plain|avx2|avx512|neon", NULL,
            "NAME", MACHINE, true, "instruction set of the kernels: auto, plain, avx2, avx512 or neon; the bits are the same")
+FB_SETTING(weights, "weights", "weights", 0, WORD, "unpacked", 0, 0, "unpacked|resident", NULL,
+           "FORM", MACHINE, true, "in memory: unpacked (f32), or resident (about as in the file, less memory); the bits are the same")
 FB_SETTING(memory, "memory.limit", "memory", 0, SIZE, "auto", 1 << 20, 0, "auto", NULL,
            "SIZE", MACHINE, true, "what the process may use, as 512MiB; auto: what is free, less a fifth for others")
 
