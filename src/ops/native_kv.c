@@ -174,10 +174,12 @@ struct write {
 
 static fb_status refuse_number(fb_dtype dtype)
 {
-    return fb_fail(FB_DEFECT,
-                   "a key or value is too large for %s, or not a number; another type "
-                   "of cache may hold it: f32, or bf16 for f16",
-                   dtype == FB_F16 ? "f16" : "bf16");
+    return fb_fail(FB_UNSUPPORTED,
+                   dtype == FB_F16
+                       ? "a key or value is no number that f16 has (at most 65504); "
+                         "a cache of bf16 or f32 may hold it"
+                       : "a key or value is no number that bf16 has; a cache of f32 "
+                         "may hold it");
 }
 
 /* Token i of item (sequence, kv head). `room` holds 2 d numbers. */
