@@ -127,7 +127,8 @@ static void sweep_prompt(const json_t *prompt, json_t *timing, json_t *out)
     start = fb_time_ns();
     for (int c = 0; c < n_cells; c++) {
         const fb_model_facts *f = fb_model_get_facts(model);
-        const fb_cache_shape shape = {f->global_layers, f->kv_heads, f->head_dim};
+        const fb_cache_shape shape = {f->global_layers, f->kv_heads, f->head_dim,
+                                      FB_F32};
         fb_budget budget;
 
         stop_on(fb_budget_parse(&budget, budgets[c % n_budgets]));

@@ -137,7 +137,7 @@ static void attention(fb_ops *ops, int64_t n, int64_t context, int64_t t, bool s
 
     for (int64_t i = 0; i < n * G; i++)
         capacity[i] = context;
-    need(fb_kv_new(&kv, ops, FB_ACCOUNT_kv, D, n * G, capacity));
+    need(fb_kv_new(&kv, ops, FB_ACCOUNT_kv, FB_F32, D, n * G, capacity));
     fill = made_up(ops, context, WIDTH);
     for (int64_t v = 0; v < n; v++)
         fb_kv_write(ops, kv, fill, 1, H, G, (int64_t[]){v * G, v * G + 1, v * G + 2},

@@ -33,7 +33,9 @@ typedef struct fb_tensor {
 
 #define FB_NONE ((fb_tensor){0})
 
-typedef enum fb_dtype { FB_F32, FB_F64, FB_I64 } fb_dtype;
+/* Types of elements. f16 and bf16 are for keys and values in a cache: a tensor that is
+ * read from one is f32. */
+typedef enum fb_dtype { FB_F32, FB_F64, FB_I64, FB_F16, FB_BF16 } fb_dtype;
 
 /* FB_OK, or the first failure since the context was opened or last reset. */
 fb_status fb_ops_status(const fb_ops *ops);

@@ -25,7 +25,14 @@ static int64_t clamp(int64_t low, int64_t x, int64_t high)
 
 size_t fb_entry_bytes(const fb_cache_shape *shape)
 {
-    return 2 * (size_t)shape->head_dim * sizeof(float);
+    const size_t number = shape->type == FB_F32 ? sizeof(float) : sizeof(uint16_t);
+
+    return 2 * (size_t)shape->head_dim * number;
+}
+
+const char *fb_cache_type_name(fb_dtype type)
+{
+    return type == FB_F16 ? "f16" : type == FB_BF16 ? "bf16" : "f32";
 }
 
 /* What kvpress 0.5.5 computes from its compression ratio, truncation and all. */

@@ -34,7 +34,7 @@ static fb_status open_arena(fb_cache **out, fb_ops *ops, const fb_cache_shape *s
         fb_zalloc(FB_ACCOUNT_other, (size_t)n_slots(shape) * sizeof *cache->entries);
     if (cache->entries == NULL) status = fb_fail(FB_NO_MEMORY, "no memory for a cache");
     if (status == FB_OK)
-        status = fb_kv_new(&cache->kv, ops, FB_ACCOUNT_kv, shape->head_dim,
+        status = fb_kv_new(&cache->kv, ops, FB_ACCOUNT_kv, shape->type, shape->head_dim,
                            n_slots(shape), capacity);
     if (status != FB_OK) {
         fb_cache_free(cache);

@@ -16,6 +16,7 @@ enum { FB_MAX_KV_HEADS = 512 };
 
 typedef struct fb_cache_shape {
     int64_t layers, kv_heads, head_dim;
+    fb_dtype type; /* of a number: f32, f16 or bf16 */
 } fb_cache_shape;
 
 /* Which entries stay: per slot ascending positions. */
@@ -121,6 +122,9 @@ int64_t fb_budget_entries(const fb_budget *budget, const fb_cache_shape *shape,
 FB_MUST_USE fb_status fb_budget_parse(fb_budget *out, const char *text);
 /* The form that is stored and hashed: "10%", "256t", "67108864B". */
 void fb_budget_print(const fb_budget *budget, char *out, size_t n);
-size_t fb_entry_bytes(const fb_cache_shape *shape); /* 2 * head_dim * 4 */
+/* 2 * head_dim numbers of the shape's type */
+size_t fb_entry_bytes(const fb_cache_shape *shape);
+/* "f32", "f16", "bf16". */
+const char *fb_cache_type_name(fb_dtype type);
 
 #endif

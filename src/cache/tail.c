@@ -32,7 +32,7 @@ fb_status fb_tail_new(fb_tail **out, fb_ops *ops, const fb_cache_shape *shape,
     for (size_t s = 0; status == FB_OK && s < n_slots; s++)
         capacity[s] = tokens;
     if (status == FB_OK)
-        status = fb_kv_new(&tail->kv, ops, FB_ACCOUNT_kv, shape->head_dim,
+        status = fb_kv_new(&tail->kv, ops, FB_ACCOUNT_kv, shape->type, shape->head_dim,
                            (int64_t)n_slots, capacity);
     fb_free(capacity);
     if (status == FB_OK)

@@ -133,7 +133,7 @@ static void print_json(const fb_host *host, const fb_ops *ops, const models *m,
     fb_text_init(&disturbed, 0);
     find_disturbances(host, &disturbed);
     fb_text_puts(out, "{\"format\": 1, \"host\": ");
-    fb_host_describe(host, ops, out);
+    fb_host_describe(host, ops, NULL, out);
     fb_text_printf(out,
                    ", \"available_bytes\": %lld, \"cpus_available\": %d, "
                    "\"load\": ",

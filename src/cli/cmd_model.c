@@ -24,11 +24,27 @@ static const fb_option options[] = {
     FB_OPTION_END,
 };
 
-static int64_t bytes_per_token(const fb_model_facts *f)
+static int64_t bytes_per_token(const fb_model_facts *f, fb_dtype type)
 {
-    const fb_cache_shape shape = {f->layers, f->kv_heads, f->head_dim};
+    const fb_cache_shape shape = {f->layers, f->kv_heads, f->head_dim, type};
 
     return f->layers * f->kv_heads * (int64_t)fb_entry_bytes(&shape);
+}
+
+/* By type of the cache. */
+static void print_cache(const fb_model_facts *f, fb_text *out)
+{
+    char whole[32], half[32];
+
+    fb_print_size((double)bytes_per_token(f, FB_F32), whole, sizeof whole);
+    fb_print_size((double)bytes_per_token(f, FB_F16), half, sizeof half);
+    fb_text_printf(
+        out,
+        "cache      %s per token in f32: %lld %s x %lld kv %s x (%lld + %lld) x 4 "
+        "bytes; %s in f16 or bf16\n",
+        whole, (long long)f->layers, fb_plural(f->layers, "layer", "layers"),
+        (long long)f->kv_heads, fb_plural(f->kv_heads, "head", "heads"),
+        (long long)f->head_dim, (long long)f->head_dim, half);
 }
 
 /* Layers that see a window only, and what that means for eviction. */
@@ -55,10 +71,9 @@ static void print_text(const fb_model *model, fb_text *out)
     const fb_tokenizer *tokenizer = fb_model_tokenizer(model);
     const fb_template *chat = fb_model_template(model);
     const fb_rope *rope = &f->rope[FB_ROPE_GLOBAL];
-    char size[32], token[32];
+    char size[32];
 
     fb_print_size((double)f->file_bytes, size, sizeof size);
-    fb_print_size((double)bytes_per_token(f), token, sizeof token);
     fb_text_printf(out, "%s  %s, %s (%s)\n", f->name, f->architecture, size,
                    f->weight_types);
     if (f->title != NULL)
@@ -70,13 +85,7 @@ static void print_text(const fb_model *model, fb_text *out)
                    (long long)f->heads, fb_plural(f->heads, "head", "heads"),
                    (long long)f->kv_heads, fb_plural(f->kv_heads, "head", "heads"),
                    (long long)f->head_dim, (long long)f->width, (long long)f->ffn);
-    fb_text_printf(
-        out,
-        "cache      %s per token in f32: %lld %s x %lld kv %s x (%lld + %lld) x 4 "
-        "bytes\n",
-        token, (long long)f->layers, fb_plural(f->layers, "layer", "layers"),
-        (long long)f->kv_heads, fb_plural(f->kv_heads, "head", "heads"),
-        (long long)f->head_dim, (long long)f->head_dim);
+    print_cache(f, out);
     print_windows(f, out);
     fb_text_printf(out, "context    trained on %lld %s, rotary base %.15g",
                    (long long)f->context_length,
@@ -157,11 +166,14 @@ static void print_json(const fb_model *model, fb_text *out)
         out,
         ", \"layers\": %lld, \"heads\": %lld, \"kv_heads\": %lld, \"head_dim\": %lld, "
         "\"width\": %lld, \"ffn\": %lld, \"vocabulary\": %lld, \"context_length\": "
-        "%lld, \"kv_bytes_per_token\": %lld, \"file_bytes\": %zu, \"weights\": ",
+        "%lld, \"kv_bytes_per_token\": %lld, \"kv_bytes_per_token_by_type\": {\"f32\": "
+        "%lld, \"f16\": %lld, \"bf16\": %lld}, \"file_bytes\": %zu, \"weights\": ",
         (long long)f->layers, (long long)f->heads, (long long)f->kv_heads,
         (long long)f->head_dim, (long long)f->width, (long long)f->ffn,
         (long long)f->vocabulary, (long long)f->context_length,
-        (long long)bytes_per_token(f), f->file_bytes);
+        (long long)bytes_per_token(f, FB_F32), (long long)bytes_per_token(f, FB_F32),
+        (long long)bytes_per_token(f, FB_F16), (long long)bytes_per_token(f, FB_BF16),
+        f->file_bytes);
     fb_json_add_string(out, f->weight_types);
     fb_text_puts(out, ", \"template\": ");
     if (chat->family == NULL)

@@ -73,13 +73,14 @@ static fb_status open_ops(fb_ops **out, const fb_spec *spec)
 fb_status fb_open_model(fb_model **out, fb_ops **ops_out, fb_spec *spec)
 {
     const char *name = fb_values_text(&spec->values, FB_SET_model);
+    const fb_model_options form = {fb_spec_weights(spec)};
     char *path = NULL;
     fb_status status = fb_model_find(&path, name);
 
     *out = NULL;
     if (status == FB_OK && ops_out != NULL) status = open_ops(ops_out, spec);
     if (status == FB_OK)
-        status = fb_model_open(out, ops_out != NULL ? *ops_out : NULL, path, NULL);
+        status = fb_model_open(out, ops_out != NULL ? *ops_out : NULL, path, &form);
     fb_free(path);
     if (status != FB_OK) return status;
     return fb_spec_bind_model(spec, fb_model_get_facts(*out));

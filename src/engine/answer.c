@@ -358,10 +358,11 @@ void fb_answer_clear(fb_answer *answer)
     memset(answer, 0, sizeof *answer);
 }
 
-size_t fb_answer_bytes(const fb_model_facts *facts, const fb_question *question,
-                       const fb_answer_options *options)
+size_t fb_answer_bytes(const fb_model_facts *facts, fb_dtype cache,
+                       const fb_question *question, const fb_answer_options *options)
 {
-    const fb_cache_shape shape = {facts->layers, facts->kv_heads, facts->head_dim};
+    const fb_cache_shape shape = {facts->layers, facts->kv_heads, facts->head_dim,
+                                  cache};
     const size_t row = (size_t)(facts->vocabulary + 4 * facts->width + 3 * facts->ffn);
 
     return fb_tail_bytes(&shape, tail_tokens(question, options)) + row * sizeof(float) +

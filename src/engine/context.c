@@ -134,10 +134,10 @@ fb_status fb_context_run(fb_context_pass *pass)
     status = pass->segments == NULL ? fb_fail(FB_NO_MEMORY, "no memory for attention")
                                     : open_angles(pass);
     if (status == FB_OK && engine->sliding.layers > 0)
-        status = fb_cache_new(
-            &pass->whole, engine->ops,
-            &(fb_cache_shape){1, engine->facts->kv_heads, engine->facts->head_dim},
-            pass->n);
+        status = fb_cache_new(&pass->whole, engine->ops,
+                              &(fb_cache_shape){1, engine->all.kv_heads,
+                                                engine->all.head_dim, engine->all.type},
+                              pass->n);
     if (status == FB_OK) pass->x = fb_embed(engine, pass->ids, pass->n);
     for (int64_t layer = 0; status == FB_OK && layer < engine->facts->layers; layer++)
         status = run_layer(pass, layer);

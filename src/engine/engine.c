@@ -21,12 +21,12 @@ fb_status fb_engine_open(fb_engine **out, fb_ops *ops, const fb_model *model,
     engine->ops = ops;
     engine->model = model;
     engine->facts = fb_model_get_facts(model);
+    if (options != NULL) engine->options = *options;
     engine->all = (fb_cache_shape){engine->facts->layers, engine->facts->kv_heads,
-                                   engine->facts->head_dim};
+                                   engine->facts->head_dim, engine->options.cache};
     engine->shape = engine->sliding = engine->all;
     engine->shape.layers = engine->facts->global_layers;
     engine->sliding.layers = engine->facts->sliding_layers;
-    if (options != NULL) engine->options = *options;
     if (engine->options.chunk < 1) engine->options.chunk = DEFAULT_CHUNK;
     engine->scale = engine->options.scale;
     if (engine->scale == 0) engine->scale = engine->facts->attention_scale;

@@ -31,7 +31,8 @@ typedef void fb_watch(void *self, fb_ops *ops, const char *what, int64_t layer,
                       int64_t first_row, fb_tensor a);
 
 typedef struct fb_engine_options {
-    int64_t chunk; /* rows handled at a time while reading; changes no bit. 0: 256 */
+    int64_t chunk;  /* rows handled at a time while reading; changes no bit. 0: 256 */
+    fb_dtype cache; /* of keys and values: FB_F32 (0), FB_F16, FB_BF16 */
     /* of attention; 0: the model's own. For negative tests of the trace */
     double scale;
     /* Entries that stay are numbered anew: the newest of a head stands before the first
@@ -71,7 +72,7 @@ void fb_reading_free(fb_reading *reading); /* takes NULL */
 FB_MUST_USE fb_status fb_reading_fits(const fb_model_facts *facts, int64_t tokens);
 /* Bytes of the windows of sliding layers for a context of so many tokens: beside the budget,
  * the same for all rules. 0: there are none. */
-size_t fb_window_bytes(const fb_model_facts *facts, int64_t tokens);
+size_t fb_window_bytes(const fb_model_facts *facts, fb_dtype cache, int64_t tokens);
 
 const fb_cache *fb_reading_cache(const fb_reading *reading);
 int64_t fb_reading_tokens(const fb_reading *reading);
@@ -182,8 +183,8 @@ FB_MUST_USE fb_status fb_answer_group(fb_reading *reading, fb_variant *const *va
 void fb_answer_clear(fb_answer *answer);
 /* Bytes that one more variant adds to a group besides its arena: for groups that
  * fit. */
-size_t fb_answer_bytes(const fb_model_facts *facts, const fb_question *question,
-                       const fb_answer_options *options);
+size_t fb_answer_bytes(const fb_model_facts *facts, fb_dtype cache,
+                       const fb_question *question, const fb_answer_options *options);
 
 /* --- whole sequences: for tests and perplexity --- */
 

@@ -368,10 +368,10 @@ void fb_reading_free(fb_reading *reading)
     fb_free(reading);
 }
 
-size_t fb_window_bytes(const fb_model_facts *facts, int64_t tokens)
+size_t fb_window_bytes(const fb_model_facts *facts, fb_dtype cache, int64_t tokens)
 {
     const fb_cache_shape shape = {facts->sliding_layers, facts->kv_heads,
-                                  facts->head_dim};
+                                  facts->head_dim, cache};
     const int64_t held = fb_smaller(tokens, facts->window);
 
     return (size_t)(shape.layers * shape.kv_heads * held) * fb_entry_bytes(&shape);

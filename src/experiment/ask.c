@@ -137,7 +137,8 @@ static fb_status read_text(asking *a)
     a->ask->read = a->ask->read_total;
     a->ask->full_bytes = fb_cache_bytes(fb_reading_cache(a->reading));
     a->ask->window_bytes =
-        fb_window_bytes(fb_model_get_facts(a->ask->plan->model), document->context.n);
+        fb_window_bytes(fb_model_get_facts(a->ask->plan->model),
+                        a->ask->plan->shape.type, document->context.n);
     return FB_OK;
 }
 
@@ -245,13 +246,11 @@ static fb_status check_memory(const asking *a)
     const double limit = (double)fb_run_limit(plan, &options);
     const fb_question question = fb_run_question(&plan->samples[0]);
     const fb_answer_options how = fb_run_answer_options(&plan->samples[0]);
-    const double each =
-        (double)fb_answer_bytes(fb_model_get_facts(plan->model), &question, &how);
+    const double each = (double)fb_answer_bytes(fb_model_get_facts(plan->model),
+                                                plan->shape.type, &question, &how);
     double need = fb_run_bytes_now() + (double)a->ask->n * each;
 
-    need += (double)(plan->shape.layers * plan->shape.kv_heads *
-                     plan->documents[0].context.n) *
-            (double)fb_entry_bytes(&plan->shape);
+    need += fb_run_reading_bytes(plan, plan->documents[0].context.n);
     for (int i = 0; i < a->ask->n; i++)
         need += fb_run_cell_bytes(plan, &a->ask->cells[i]);
     if (need <= limit) return FB_OK;

@@ -113,7 +113,8 @@ void fb_host_libraries(fb_text *out)
         (int)strcspn(pcre, " "), pcre, unicode, utf8proc_version());
 }
 
-void fb_host_describe(const fb_host *host, const fb_ops *ops, fb_text *out)
+void fb_host_describe(const fb_host *host, const fb_ops *ops, const char *weights,
+                      fb_text *out)
 {
     fb_text_printf(out, "{\"program\": \"%s\", \"cpu\": ", fb_program);
     fb_json_add_string(out, host->cpu);
@@ -126,6 +127,7 @@ void fb_host_describe(const fb_host *host, const fb_ops *ops, fb_text *out)
     fb_text_printf(out, ", \"backend\": \"%s\", \"isa\": \"%s\", \"threads\": %d",
                    fb_ops_backend(ops), fb_ops_isa(ops),
                    fb_threads_count(fb_ops_threads(ops)));
+    if (weights != NULL) fb_text_printf(out, ", \"weights\": \"%s\"", weights);
     fb_text_puts(out, ", \"libraries\": ");
     fb_host_libraries(out);
     fb_text_puts(out, "}");

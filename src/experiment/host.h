@@ -22,8 +22,10 @@ typedef struct fb_host {
 } fb_host;
 
 void fb_host_read(fb_host *host);
-/* {"program": ..., "cpu": ..., "isa": ..., "threads": ..., "libraries": {...}} */
-void fb_host_describe(const fb_host *host, const fb_ops *ops, fb_text *out);
+/* {"program": ..., "cpu": ..., "isa": ..., "threads": ..., "libraries": {...}}; `weights`:
+ * their form in memory, NULL: there are none. */
+void fb_host_describe(const fb_host *host, const fb_ops *ops, const char *weights,
+                      fb_text *out);
 /* {"sqlite": "3.40.1", ...}: the libraries that are linked. */
 void fb_host_libraries(fb_text *out);
 

@@ -81,7 +81,7 @@ fb_status fb_outline_make(fb_outline *out, const fb_plan *plan, const fb_filter 
         if (tail > out->tail_bytes) out->tail_bytes = tail;
     }
     out->full_bytes = layer * (double)plan->shape.layers * (double)out->longest;
-    out->window_bytes = (double)fb_window_bytes(facts, out->longest);
+    out->window_bytes = (double)fb_window_bytes(facts, plan->shape.type, out->longest);
     out->weight_bytes = (double)facts->weight_bytes;
     return FB_OK;
 }

@@ -169,8 +169,8 @@ static fb_status open_plan(fb_plan **out, const fb_spec *spec, const fb_model *m
     if (plan == NULL) return fb_fail(FB_NO_MEMORY, "no memory for the plan");
     plan->spec = spec;
     plan->model = model;
-    plan->shape =
-        (fb_cache_shape){facts->global_layers, facts->kv_heads, facts->head_dim};
+    plan->shape = (fb_cache_shape){facts->global_layers, facts->kv_heads,
+                                   facts->head_dim, fb_spec_cache(spec)};
     plan->tasks =
         fb_zalloc(FB_ACCOUNT_other, fb_size_mul((size_t)n_tasks, sizeof *plan->tasks));
     if (plan->tasks == NULL) return fb_fail(FB_NO_MEMORY, "no memory for the plan");

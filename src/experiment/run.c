@@ -125,6 +125,7 @@ void fb_run_reset_peaks(fb_runner *run)
 fb_engine_options fb_run_engine_options(const fb_plan *plan)
 {
     return (fb_engine_options){
+        .cache = plan->shape.type,
         .compact = fb_values_is(&plan->spec->values, FB_SET_positions, "compact")};
 }
 

@@ -52,15 +52,14 @@ static double cache_bytes(const fb_plan *plan, int64_t entries)
            (double)fb_entry_bytes(&plan->shape);
 }
 
-/* What a reading holds: the full cache, the windows of sliding layers, and one of these
- * layers whole while it is at work. */
-static double reading_bytes(const fb_plan *plan, int64_t tokens)
+double fb_run_reading_bytes(const fb_plan *plan, int64_t tokens)
 {
     const fb_model_facts *facts = fb_model_get_facts(plan->model);
     const double layer = (double)tokens * (double)plan->shape.kv_heads *
                          (double)fb_entry_bytes(&plan->shape);
 
-    return cache_bytes(plan, tokens) + (double)fb_window_bytes(facts, tokens) +
+    return cache_bytes(plan, tokens) +
+           (double)fb_window_bytes(facts, plan->shape.type, tokens) +
            (facts->sliding_layers > 0 ? layer : 0);
 }
 
@@ -84,7 +83,7 @@ fb_status fb_run_refuse_memory(double limit, double needed, const char *what,
 static fb_status check_context(const need *n, int document)
 {
     const int64_t tokens = n->plan->documents[document].context.n;
-    const double bytes = n->base + reading_bytes(n->plan, tokens);
+    const double bytes = n->base + fb_run_reading_bytes(n->plan, tokens);
     char what[64];
 
     if (bytes <= n->limit) return FB_OK;
@@ -98,10 +97,11 @@ static fb_status check_cell(const need *n, int document, const fb_cell *cell)
     const fb_plan_sample *sample = &n->plan->samples[cell->sample];
     const fb_question question = fb_run_question(sample);
     const fb_answer_options options = fb_run_answer_options(sample);
-    const double full = reading_bytes(n->plan, n->plan->documents[document].context.n);
+    const double full =
+        fb_run_reading_bytes(n->plan, n->plan->documents[document].context.n);
     const double own = fb_run_cell_bytes(n->plan, cell);
-    const double answer = (double)fb_answer_bytes(fb_model_get_facts(n->plan->model),
-                                                  &question, &options);
+    const double answer = (double)fb_answer_bytes(
+        fb_model_get_facts(n->plan->model), n->plan->shape.type, &question, &options);
 
     if (n->base + full + own + answer <= n->limit) return FB_OK;
     return fb_run_refuse_memory(n->limit, n->base + full + own + answer,

@@ -76,6 +76,7 @@ static fb_status check_other(fb_store *store, const fb_run_options *options,
 static fb_status put_experiment(fb_runner *run, const char *text)
 {
     const fb_values *values = &run->plan->spec->values;
+    const fb_dtype cache = run->plan->shape.type;
     char kernel[64], protocol[64], compute[32];
     fb_store_experiment row = {
         .name = fb_values_text(values, FB_SET_name),
@@ -92,7 +93,8 @@ static fb_status put_experiment(fb_runner *run, const char *text)
         .compute = compute,
     };
 
-    (void)snprintf(kernel, sizeof kernel, "%s.f32.kv32", fb_ops_backend(run->ops));
+    (void)snprintf(kernel, sizeof kernel, "%s.f32.kv%s", fb_ops_backend(run->ops),
+                   cache == FB_F32 ? "32" : fb_cache_type_name(cache));
     (void)snprintf(
         protocol, sizeof protocol, "%s.%s.%s", fb_values_text(values, FB_SET_kind),
         fb_values_text(values, FB_SET_query), fb_values_text(values, FB_SET_positions));
@@ -114,7 +116,9 @@ static fb_status put_host(fb_runner *run)
 
     fb_text_init(&text, 0);
     fb_host_read(&host);
-    fb_host_describe(&host, run->ops, &text);
+    fb_host_describe(&host, run->ops,
+                     fb_weight_form_name(fb_model_weight_form(run->plan->model)),
+                     &text);
     status = fb_text_status(&text);
     if (status == FB_OK) {
         fb_hash_bytes(text.bytes, text.n, sha256);
@@ -157,7 +161,7 @@ static fb_status put_model(fb_runner *run)
                    ", \"window\": %lld, \"sliding_layers\": %lld, \"window_bytes\": "
                    "%zu}",
                    (long long)facts->window, (long long)facts->sliding_layers,
-                   fb_window_bytes(facts, facts->window));
+                   fb_window_bytes(facts, run->plan->shape.type, facts->window));
     row.facts = fb_text_string(&text);
     status = fb_text_status(&text);
     if (status == FB_OK)

@@ -113,8 +113,9 @@ static fb_status answer_group(group *g)
 /* FB_BUDGET if not even one variant fits; `fits` is false if the group is full. */
 static fb_status check_fit(const group *g, const fb_cell *cell, bool *fits)
 {
-    const double each = (double)fb_answer_bytes(fb_model_get_facts(g->run->plan->model),
-                                                &g->question, &g->options);
+    const fb_plan *plan = g->run->plan;
+    const double each = (double)fb_answer_bytes(
+        fb_model_get_facts(plan->model), plan->shape.type, &g->question, &g->options);
     const double need = fb_run_bytes_now() + fb_run_cell_bytes(g->run->plan, cell) +
                         (double)(g->n + 1) * each;
 

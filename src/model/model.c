@@ -301,6 +301,11 @@ const fb_template *fb_model_template(const fb_model *m)
     return &m->chat_template;
 }
 
+fb_weight_form fb_model_weight_form(const fb_model *m)
+{
+    return m->options.weights;
+}
+
 const fb_layer *fb_model_layer(const fb_model *m, int64_t layer)
 {
     return &m->weights.layers[layer];

@@ -32,6 +32,7 @@ void fb_model_close(fb_model *model); /* takes NULL; before the ops are closed *
 const fb_model_facts *fb_model_get_facts(const fb_model *model);
 const fb_tokenizer *fb_model_tokenizer(const fb_model *model);
 const fb_template *fb_model_template(const fb_model *model);
+fb_weight_form fb_model_weight_form(const fb_model *model);
 const fb_layer *fb_model_layer(const fb_model *model, int64_t layer);
 fb_tensor fb_model_embedding(const fb_model *model); /* weight [vocabulary, width] */
 fb_tensor fb_model_norm(const fb_model *model);      /* [width] */

@@ -264,6 +264,11 @@ static bool all_in(const source *s, const char *format)
     return true;
 }
 
+const char *fb_weight_form_name(fb_weight_form form)
+{
+    return form == FB_WEIGHTS_RESIDENT ? "resident" : "unpacked";
+}
+
 static fb_weight_source describe(const loader *l, source *s)
 {
     const bool is_resident = l->form == FB_WEIGHTS_RESIDENT;

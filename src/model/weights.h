@@ -30,6 +30,9 @@ typedef enum fb_weight_form {
     FB_WEIGHTS_RESIDENT, /* about as in the file; unpacked where they are used */
 } fb_weight_form;
 
+/* "unpacked", "resident". */
+const char *fb_weight_form_name(fb_weight_form form);
+
 typedef struct fb_weights {
     fb_layer *layers; /* [n_layers] */
     int64_t n_layers;

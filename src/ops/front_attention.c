@@ -12,7 +12,8 @@
 
 /* --- keys and values */
 
-static fb_status make_kv(fb_kv *kv, fb_account account, const int64_t *capacity)
+static fb_status make_kv(fb_kv *kv, fb_account account, fb_dtype dtype,
+                         const int64_t *capacity)
 {
     int64_t n = 0;
 
@@ -25,20 +26,22 @@ static fb_status make_kv(fb_kv *kv, fb_account account, const int64_t *capacity)
         n += capacity[s];
         kv->first[s + 1] = n;
     }
-    kv->array = (fb_array){.dtype = FB_F32, .persists = true, .n_dims = 1};
+    kv->array = (fb_array){.dtype = dtype, .persists = true, .n_dims = 1};
     if (__builtin_mul_overflow(n, 2 * kv->head_dim, &kv->array.shape[0]) ||
         kv->array.shape[0] > INT64_C(1) << 48)
         return fb_fail(FB_NO_MEMORY, "no memory for %lld entries", (long long)n);
     return kv->ops->backend->alloc(kv->ops->self, account, &kv->array);
 }
 
-fb_status fb_kv_new(fb_kv **out, fb_ops *ops, fb_account account, int64_t head_dim,
-                    int64_t n_slots, const int64_t *capacity)
+fb_status fb_kv_new(fb_kv **out, fb_ops *ops, fb_account account, fb_dtype dtype,
+                    int64_t head_dim, int64_t n_slots, const int64_t *capacity)
 {
     fb_status status;
     fb_kv *kv;
 
     *out = NULL;
+    if (dtype != FB_F32 && dtype != FB_F16 && dtype != FB_BF16)
+        return fb_fail(FB_DEFECT, "a cache is of f32, f16 or bf16");
     if (head_dim < 1 || head_dim > 1 << 16 || n_slots < 0 || n_slots > 1 << 24)
         return fb_fail(FB_DEFECT, "a cache of %lld slots of width %lld",
                        (long long)n_slots, (long long)head_dim);
@@ -47,7 +50,7 @@ fb_status fb_kv_new(fb_kv **out, fb_ops *ops, fb_account account, int64_t head_d
     kv->ops = ops;
     kv->head_dim = head_dim;
     kv->n_slots = n_slots;
-    status = make_kv(kv, account, capacity);
+    status = make_kv(kv, account, dtype, capacity);
     if (status != FB_OK) {
         fb_kv_free(kv);
         return status;
@@ -66,7 +69,7 @@ void fb_kv_free(fb_kv *kv)
 
 size_t fb_kv_bytes(const fb_kv *kv)
 {
-    return (size_t)kv->array.shape[0] * sizeof(float);
+    return (size_t)kv->array.shape[0] * fb_dtype_bytes(kv->array.dtype);
 }
 
 int64_t fb_kv_capacity(const fb_kv *kv, int64_t slot)
@@ -118,6 +121,7 @@ void fb_kv_write(fb_ops *ops, fb_kv *kv, fb_tensor x, int64_t n_sequences,
         }
     call.in[0] = call.out = *input;
     call.out.storage = kv->array.storage;
+    call.out.dtype = kv->array.dtype;
     call.out.shape[1] = 2 * kv_heads * kv->head_dim;
     call.head_dim = kv->head_dim;
     (void)fb_ops_run(ops, FB_OP_kv_write, &call, 0);
@@ -134,7 +138,8 @@ void fb_kv_copy(fb_ops *ops, fb_kv *dst, int64_t dst_slot, const fb_kv *src,
 
     if (fb_ops_status(ops) != FB_OK) return;
     if (!has_slot(dst, dst_slot) || !has_slot(src, src_slot) || dst == src ||
-        dst->head_dim != src->head_dim || n != fb_kv_capacity(dst, dst_slot)) {
+        dst->head_dim != src->head_dim || dst->array.dtype != src->array.dtype ||
+        n != fb_kv_capacity(dst, dst_slot)) {
         fb_ops_broken(ops, FB_OP_kv_copy, "%lld entries of slot %lld to slot %lld",
                       (long long)n, (long long)src_slot, (long long)dst_slot);
         return;
@@ -146,8 +151,10 @@ void fb_kv_copy(fb_ops *ops, fb_kv *dst, int64_t dst_slot, const fb_kv *src,
             return;
         }
     /* Read and written once each. */
-    call.in[0] = call.out = (fb_array){
-        .storage = dst->array.storage, .dtype = FB_F32, .persists = true, .n_dims = 2};
+    call.in[0] = call.out = (fb_array){.storage = dst->array.storage,
+                                       .dtype = dst->array.dtype,
+                                       .persists = true,
+                                       .n_dims = 2};
     call.in[0].shape[0] = call.out.shape[0] = n;
     call.in[0].shape[1] = call.out.shape[1] = 2 * dst->head_dim;
     (void)fb_ops_run(ops, FB_OP_kv_copy, &call, 0);
@@ -195,6 +202,7 @@ fb_tensor fb_kv_read(fb_ops *ops, const fb_kv *kv, bool values, int64_t slot,
         return FB_NONE;
     call.in[0] = call.out;
     call.in[0].storage = kv->array.storage;
+    call.in[0].dtype = kv->array.dtype;
     return fb_ops_compute(ops, FB_OP_kv_read, &call, 0);
 }
 
@@ -234,6 +242,18 @@ static int64_t n_first(const fb_segment *segment, int64_t t)
                                  : seen;
 }
 
+static fb_dtype type_of(const fb_segment *segment)
+{
+    return own_part(segment)->kv->array.dtype;
+}
+
+static bool is_of_one_type(const fb_segment *segment)
+{
+    const fb_kv *context = segment->context.kv;
+
+    return context == NULL || context->array.dtype == type_of(segment);
+}
+
 static bool check_segments(fb_ops *ops, const fb_attend *call, int64_t t)
 {
     const bool has_signals = call->sum.id != 0 || call->rows.id != 0;
@@ -247,7 +267,7 @@ static bool check_segments(fb_ops *ops, const fb_attend *call, int64_t t)
 
         if (!is_part(&segment->context, call->head_dim) ||
             !is_part(&segment->tail, call->head_dim) || own_part(segment)->n < t ||
-            n_first(segment, t) < 1) {
+            n_first(segment, t) < 1 || !is_of_one_type(segment)) {
             fb_ops_broken(ops, FB_OP_attention,
                           "segment %lld: %lld + %lld entries for %lld queries",
                           (long long)i, (long long)segment->context.n,
@@ -330,7 +350,7 @@ static void count_sequence(fb_ops *ops, const fb_attend *call, int64_t v, int64_
             entries = call->window + t - 1;
         units +=
             scores_of(s, t, call->window) * (double)group * (2 * d + SOFTMAX_UNITS);
-        bytes += (double)entries * 2 * d * 4;
+        bytes += (double)entries * 2 * d * (double)fb_dtype_bytes(type_of(s));
     }
     fb_ops_count_part(ops, FB_OP_attention, v, call->n_sequences, ops->place.scope,
                       units, bytes);

@@ -57,6 +57,9 @@ typedef struct fb_isa_rows {
     void (*add_rows)(float *to, const float *x, int64_t stride, int64_t rows, int64_t n,
                      const float *factor);
     void (*divide)(const float *x, float divisor, float *out, int64_t n);
+    /* The floats that finite numbers of 16 bits stand for. */
+    void (*floats_of_f16)(const uint16_t *x, float *out, int64_t n);
+    void (*floats_of_bf16)(const uint16_t *x, float *out, int64_t n);
     /* out = x / sqrt(mean(x^2) + eps) * weight; squares and their sum in double. */
     void (*rms_norm)(const float *x, const float *weight, double eps, float *out,
                      int64_t n);

@@ -106,6 +106,33 @@ static void divide(const float *x, float divisor, float *out, int64_t n)
         out[i] = x[i] / divisor;
 }
 
+/* The exponent moves from 5 bits to 8 by a product with a power of two, which is exact;
+ * so subnormals become what they stand for. */
+FB_INLINE vec float_of_f16(uvec half)
+{
+    const vec size = (vec)((half & 0x7fff) << 13) * all(0x1p112f);
+
+    return (vec)((uvec)size | (half & 0x8000) << 16);
+}
+
+static void floats_of_f16(const uint16_t *x, float *out, int64_t n)
+{
+    int64_t i = 0;
+
+    for (; i + LANES <= n; i += LANES)
+        store(out + i, float_of_f16(load_halves(x + i)));
+    if (i < n) store_some(out + i, float_of_f16(load_some_halves(x + i, n - i)), n - i);
+}
+
+static void floats_of_bf16(const uint16_t *x, float *out, int64_t n)
+{
+    int64_t i = 0;
+
+    for (; i + LANES <= n; i += LANES)
+        store(out + i, (vec)(load_halves(x + i) << 16));
+    if (i < n) store_some(out + i, (vec)(load_some_halves(x + i, n - i) << 16), n - i);
+}
+
 /* The lanes' sums, added in pairs: 8 apart, then 4, 2, 1. */
 FB_INLINE double tree(double *lanes)
 {
@@ -197,6 +224,8 @@ const fb_isa_rows FB_TABLE(fb_isa_rows) = {
     .exp_minus = exp_minus,
     .add_rows = add_rows,
     .divide = divide,
+    .floats_of_f16 = floats_of_f16,
+    .floats_of_bf16 = floats_of_bf16,
     .rms_norm = rms_norm,
     .swiglu = swiglu,
     .geglu = geglu,

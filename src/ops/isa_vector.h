@@ -46,6 +46,7 @@ enum { LANES = FB_LANES };
 typedef float vec __attribute__((vector_size(4 * FB_LANES)));
 typedef uint32_t uvec __attribute__((vector_size(4 * FB_LANES)));
 typedef int32_t ivec __attribute__((vector_size(4 * FB_LANES)));
+typedef uint16_t hvec __attribute__((vector_size(2 * FB_LANES)));
 
 FB_INLINE vec load(const float *from)
 {
@@ -67,6 +68,24 @@ FB_INLINE uvec load_words(const uint32_t *from)
 FB_INLINE vec floats_of_byte(uvec words, int i)
 {
     return __builtin_convertvector((ivec)(words << (24 - 8 * i)) >> 24, vec);
+}
+
+/* Numbers of 16 bits, each in 32. */
+FB_INLINE uvec load_halves(const uint16_t *from)
+{
+    hvec v;
+
+    memcpy(&v, from, sizeof v);
+    return __builtin_convertvector(v, uvec);
+}
+
+/* The first n < LANES; the others are 0. */
+FB_INLINE uvec load_some_halves(const uint16_t *from, int64_t n)
+{
+    uint16_t lanes[FB_LANES] = {0};
+
+    memcpy(lanes, from, (size_t)n * sizeof *from);
+    return load_halves(lanes);
 }
 
 FB_INLINE void store(float *to, vec v)

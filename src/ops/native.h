@@ -91,14 +91,20 @@ const fb_eight *fb_weight_eights(const fb_native_weight *weight, int64_t p);
 
 /* The places of a slot's keys and values. */
 typedef struct fb_slot {
-    float *keys, *values;
+    char *keys, *values;
+    fb_dtype dtype; /* f32, f16 or bf16 */
+    size_t size;    /* bytes of a number */
     int64_t capacity, head_dim;
 } fb_slot;
 
 fb_slot fb_slot_of(const fb_kv *kv, int64_t slot);
 /* Panel p of the keys and the distance of its rows: 32, or less for the ragged one. */
-float *fb_key_panel(const fb_slot *slot, int64_t p, int64_t *stride);
-float *fb_value_panel(const fb_slot *slot, int64_t p, int64_t *stride);
+void *fb_key_panel(const fb_slot *slot, int64_t p, int64_t *stride);
+void *fb_value_panel(const fb_slot *slot, int64_t p, int64_t *stride);
+
+/* n numbers of a slot's type as floats. */
+void fb_floats_of(const fb_isa *isa, fb_dtype dtype, const void *from, float *out,
+                  int64_t n);
 
 /* --- kernels, by file */
 

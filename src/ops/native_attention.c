@@ -111,42 +111,56 @@ static void gather_queries(struct block *b)
         memcpy(b->q + i * b->job->heads_at_once * d, x + (b->i + i) * width, bytes);
 }
 
-/* A panel of keys with rows of 32: as it is, or filled up. */
-static const float *whole_key_panel(const struct block *b, const fb_slot *slot,
-                                    int64_t p)
+/* n rows of a panel with rows of 32 floats: as they are, or in the thread's memory. */
+static const float *whole_panel(const struct block *b, const fb_slot *slot,
+                                const char *panel, int64_t stride, int64_t n)
 {
-    int64_t stride;
-    const float *panel = fb_key_panel(slot, p, &stride);
+    const fb_isa *isa = b->job->native->isa;
 
-    if (stride == FB_PANEL) return panel;
-    for (int64_t i = 0; i < slot->head_dim; i++) {
-        memcpy(b->panel + i * FB_PANEL, panel + i * stride,
-               (size_t)stride * sizeof *panel);
-        memset(b->panel + i * FB_PANEL + stride, 0,
-               (size_t)(FB_PANEL - stride) * sizeof *panel);
+    if (stride == FB_PANEL && slot->dtype == FB_F32)
+        return (const float *)(const void *)panel;
+    if (stride == FB_PANEL) {
+        fb_floats_of(isa, slot->dtype, panel, b->panel, n * FB_PANEL);
+        return b->panel;
     }
+    memset(b->panel, 0, (size_t)(n * FB_PANEL) * sizeof *b->panel);
+    for (int64_t i = 0; i < n; i++)
+        fb_floats_of(isa, slot->dtype, panel + (size_t)(i * stride) * slot->size,
+                     b->panel + i * FB_PANEL, stride);
     return b->panel;
 }
 
-/* Rows from `row` on times `n` panels of keys from panel p on. */
+/* Rows from `row` on times `n` panels of keys from panel p on: one, or several that lie
+ * in memory as they are needed. */
 static void score_panels(const struct block *b, const fb_slot *slot, int64_t at,
                          int64_t row, int64_t p, int64_t n)
 {
     const int64_t d = slot->head_dim;
+    int64_t stride;
+    const char *panel = fb_key_panel(slot, p, &stride);
 
-    if (n <= 0 || row >= b->rows) return;
     b->job->native->isa->tiles->product(&(fb_product){
         .rows = b->rows - row,
         .k = d,
         .columns = n * FB_PANEL,
         .x = b->q + row * d,
-        .panels = whole_key_panel(b, slot, p),
+        .panels = whole_panel(b, slot, panel, stride, d),
         .out = b->p + row * b->job->stride + at + p * FB_PANEL,
         .x_stride = d,
         .panel_stride = d,
         .out_stride = b->job->stride,
         .scale = (float)b->job->call->alpha,
     });
+}
+
+/* Whole panels that all rows see. */
+static void score_whole(const struct block *b, const fb_slot *slot, int64_t at,
+                        int64_t p, int64_t n)
+{
+    const int64_t step = slot->dtype == FB_F32 ? n : 1;
+
+    for (int64_t i = 0; i < n; i += step)
+        score_panels(b, slot, at, 0, p + i, step);
 }
 
 /* S of one part, whose entries begin at column `at`. Token i sees `first` + i - b->i
@@ -157,12 +171,13 @@ static void score_part(const struct block *b, const fb_slot *slot, int64_t at,
     const int64_t whole = min(first, slot->capacity) / FB_PANEL;
     const int64_t begin = b->begin > at ? (b->begin - at) / FB_PANEL : 0;
 
-    score_panels(b, slot, at, 0, begin, whole - begin);
+    score_whole(b, slot, at, begin, whole - begin);
     for (int64_t p = begin > whole ? begin : whole; p * FB_PANEL < last; p++) {
         const int64_t later = p * FB_PANEL + 1 - first;
         const int64_t tokens = later > 0 ? later : 0; /* that do not see the panel */
 
-        score_panels(b, slot, at, tokens * b->job->heads_at_once, p, 1);
+        if (tokens * b->job->heads_at_once < b->rows)
+            score_panels(b, slot, at, tokens * b->job->heads_at_once, p, 1);
     }
 }
 
@@ -211,14 +226,9 @@ static const float *whole_value_panel(const struct block *b, const fb_slot *slot
                                       int64_t p, int64_t j, int64_t n)
 {
     int64_t stride;
-    const float *panel = fb_value_panel(slot, p, &stride) + j * stride;
+    const char *panel = fb_value_panel(slot, p, &stride);
 
-    if (stride == FB_PANEL) return panel;
-    memset(b->panel, 0, (size_t)(n * FB_PANEL) * sizeof *panel);
-    for (int64_t i = 0; i < n; i++)
-        memcpy(b->panel + i * FB_PANEL, panel + i * stride,
-               (size_t)stride * sizeof *panel);
-    return b->panel;
+    return whole_panel(b, slot, panel + (size_t)(j * stride) * slot->size, stride, n);
 }
 
 /* Adds P V over the first n entries of a part, which begin at column `at`. */

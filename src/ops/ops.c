@@ -178,7 +178,10 @@ int64_t fb_array_elements(const fb_array *array)
 
 size_t fb_dtype_bytes(fb_dtype dtype)
 {
-    return dtype == FB_F32 ? 4 : 8;
+    static const size_t bytes[] = {
+        [FB_F32] = 4, [FB_F64] = 8, [FB_I64] = 8, [FB_F16] = 2, [FB_BF16] = 2};
+
+    return bytes[dtype];
 }
 
 bool fb_ops_shape(fb_ops *ops, enum fb_op op, fb_array *array, fb_dtype dtype,
@@ -187,6 +190,10 @@ bool fb_ops_shape(fb_ops *ops, enum fb_op op, fb_array *array, fb_dtype dtype,
     int64_t n = 1;
 
     if (ops->status != FB_OK) return false;
+    if (dtype != FB_F32 && dtype != FB_F64 && dtype != FB_I64) {
+        fb_ops_broken(ops, op, "a tensor is of f32, f64 or i64");
+        return false;
+    }
     if (n_dims < 0 || n_dims > FB_MAX_DIMS) {
         fb_ops_broken(ops, op, "%d dimensions; 0 to %d are possible", n_dims,
                       FB_MAX_DIMS);

@@ -133,13 +133,15 @@ void fb_rotary(fb_ops *ops, fb_tensor x, int64_t n_heads, int64_t head_dim,
 
 /* --- keys and values ---
  * An fb_kv is a number of *slots*, one allocation of exactly
- * sum(capacity) * 2 * head_dim * 4 bytes. A slot holds the entries of one kv head of one
- * layer (of one sequence). Only src/cache makes one. */
+ * sum(capacity) * 2 * head_dim numbers of f32, f16 or bf16. A slot holds the entries of
+ * one kv head of one layer (of one sequence). What is written is rounded to nearest, and
+ * everybody reads what was rounded; a number that does not fit the type fails the call.
+ * Only src/cache makes one. */
 
 typedef struct fb_kv fb_kv;
 
 FB_MUST_USE fb_status fb_kv_new(fb_kv **out, fb_ops *ops, fb_account account,
-                                int64_t head_dim, int64_t n_slots,
+                                fb_dtype dtype, int64_t head_dim, int64_t n_slots,
                                 const int64_t *capacity);
 void fb_kv_free(fb_kv *kv); /* takes NULL; checked builds poison the memory */
 size_t fb_kv_bytes(const fb_kv *kv);
@@ -151,7 +153,7 @@ void fb_kv_write(fb_ops *ops, fb_kv *kv, fb_tensor x, int64_t n_sequences,
                  int64_t heads, int64_t kv_heads, const int64_t *slot,
                  const int64_t *at);
 /* Entry j of dst slot becomes entry index[j] of src slot, j < n = capacity of the dst
- * slot.
+ * slot. Both are of one type.
  */
 void fb_kv_copy(fb_ops *ops, fb_kv *dst, int64_t dst_slot, const fb_kv *src,
                 int64_t src_slot, const int32_t *index, int64_t n);

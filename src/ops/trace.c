@@ -36,8 +36,11 @@ static void put(struct line *line, const char *format, ...)
 
 static void put_array(struct line *line, const fb_array *array, int64_t group)
 {
-    static const char *const dtypes[] = {
-        [FB_F32] = "f32", [FB_F64] = "f64", [FB_I64] = "i64"};
+    static const char *const dtypes[] = {[FB_F32] = "f32",
+                                         [FB_F64] = "f64",
+                                         [FB_I64] = "i64",
+                                         [FB_F16] = "f16",
+                                         [FB_BF16] = "bf16"};
 
     if (array->storage == NULL) return;
     put(line, " %s%s[", array->is_weight ? "weight " : "", dtypes[array->dtype]);

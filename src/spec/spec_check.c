@@ -414,6 +414,19 @@ fb_status fb_spec_check_question(fb_spec *spec, fb_report *report, void *self)
     return c.first;
 }
 
+fb_dtype fb_spec_cache(const fb_spec *spec)
+{
+    if (fb_values_is(&spec->values, FB_SET_cache, "f16")) return FB_F16;
+    return fb_values_is(&spec->values, FB_SET_cache, "bf16") ? FB_BF16 : FB_F32;
+}
+
+fb_weight_form fb_spec_weights(const fb_spec *spec)
+{
+    return fb_values_is(&spec->values, FB_SET_weights, "resident")
+               ? FB_WEIGHTS_RESIDENT
+               : FB_WEIGHTS_UNPACKED;
+}
+
 fb_status fb_spec_bind_model(fb_spec *spec, const fb_model_facts *facts)
 {
     const char *asked = fb_values_text(&spec->values, FB_SET_model_sha256);

@@ -97,8 +97,8 @@ static void check_turns(const fb_rope *rope)
     for (int i = 0; i < 3 * D; i++)
         x[i] = (float)sin(i * 1.7 + 0.3);
     assert_ok(fb_ops_open(&ops, NULL));
-    assert_ok(fb_kv_new(&steps, ops, FB_ACCOUNT_kv, D, 1, &one));
-    assert_ok(fb_kv_new(&fresh, ops, FB_ACCOUNT_kv, D, 1, &one));
+    assert_ok(fb_kv_new(&steps, ops, FB_ACCOUNT_kv, FB_F32, D, 1, &one));
+    assert_ok(fb_kv_new(&fresh, ops, FB_ACCOUNT_kv, FB_F32, D, 1, &one));
     fb_scope_open(ops);
     for (int k = 0; k < 2; k++)
         fb_kv_write(ops, k == 0 ? steps : fresh,

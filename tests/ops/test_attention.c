@@ -72,7 +72,7 @@ static void read_text(fb_ops *ops, const struct text *text, int64_t chunk,
         capacities[g] = capacity;
         slots[g] = g;
     }
-    assert_ok(fb_kv_new(&kv, ops, FB_ACCOUNT_kv, text->d, G, capacities));
+    assert_ok(fb_kv_new(&kv, ops, FB_ACCOUNT_kv, FB_F32, text->d, G, capacities));
     sum = fb_new(ops, FB_ACCOUNT_signals, FB_F32, 2, (int64_t[]){H, text->n});
     rows = fb_new(ops, FB_ACCOUNT_signals, FB_F32, 3, (int64_t[]){H, r->w, text->n});
     for (int64_t at = 0; at < text->n; at += chunk) {
@@ -317,7 +317,8 @@ static fb_kv *kv_of(fb_ops *ops, const struct text *text, int64_t from, int64_t 
     const int64_t capacity[] = {n - from, n - from}, slot[] = {0, 1}, at = 0;
     fb_kv *kv;
 
-    assert_ok(fb_kv_new(&kv, ops, FB_ACCOUNT_kv, text->d, text->kv_heads, capacity));
+    assert_ok(
+        fb_kv_new(&kv, ops, FB_ACCOUNT_kv, FB_F32, text->d, text->kv_heads, capacity));
     if (n == from) return kv;
     fb_scope_open(ops);
     fb_kv_write(ops, kv,
@@ -381,8 +382,8 @@ static fb_kv *new_kv(fb_ops *ops, int64_t capacity)
 {
     fb_kv *kv;
 
-    assert_ok(
-        fb_kv_new(&kv, ops, FB_ACCOUNT_kv, D, G, (int64_t[]){capacity, capacity}));
+    assert_ok(fb_kv_new(&kv, ops, FB_ACCOUNT_kv, FB_F32, D, G,
+                        (int64_t[]){capacity, capacity}));
     return kv;
 }
 
@@ -597,7 +598,7 @@ static void a_cache_takes_exactly_its_bytes(void **state)
     fb_kv *kv;
 
     (void)state;
-    assert_ok(fb_kv_new(&kv, ops, FB_ACCOUNT_kv, 20, 6, capacity));
+    assert_ok(fb_kv_new(&kv, ops, FB_ACCOUNT_kv, FB_F32, 20, 6, capacity));
     assert_int_equal(fb_kv_bytes(kv), (1 + 31 + 32 + 33 + 1000) * 2 * 20 * 4);
     assert_int_equal(fb_memory_now(FB_ACCOUNT_kv) - before, fb_kv_bytes(kv));
     assert_int_equal(fb_kv_capacity(kv, 4), 33);

@@ -841,7 +841,7 @@ static fb_kv *small_kv(struct host *x)
     fb_kv *kv;
 
     *x = new_host(2, (int64_t[]){N, WIDTH}, 1);
-    assert_ok(fb_kv_new(&kv, ops, FB_ACCOUNT_kv, D, 1, (int64_t[]){N}));
+    assert_ok(fb_kv_new(&kv, ops, FB_ACCOUNT_kv, FB_F32, D, 1, (int64_t[]){N}));
     fb_kv_write(ops, kv, x->tensor, 1, 1, 1, (int64_t[]){0}, (int64_t[]){0});
     return kv;
 }
@@ -875,7 +875,7 @@ static void check_kv_copy(void)
     struct host x;
     fb_kv *kv = small_kv(&x), *copy;
 
-    assert_ok(fb_kv_new(&copy, ops, FB_ACCOUNT_kv, D, 1, (int64_t[]){2}));
+    assert_ok(fb_kv_new(&copy, ops, FB_ACCOUNT_kv, FB_F32, D, 1, (int64_t[]){2}));
     fb_kv_copy(ops, copy, 0, kv, 0, index, 2);
     expect_entries("kv_copy", copy, &x, index, 2);
     fb_kv_free(copy);

@@ -250,7 +250,7 @@ static inline int read_as(const cell *c)
 static inline fb_variant *evict_cell(fb_reading *reading, const cell *c,
                                      int64_t protect_last)
 {
-    const fb_cache_shape shape = {LAYERS, KV_HEADS, 64};
+    const fb_cache_shape shape = {LAYERS, KV_HEADS, 64, FB_F32};
     const fb_budget budget = {
         .kind = FB_BUDGET_RATIO, .numerator = keeps[c->keep], .denominator = 100};
     const int64_t k = fb_budget_entries(&budget, &shape, fb_reading_tokens(reading),

@@ -134,7 +134,7 @@ static fb_variant *evict(const subject *s, const answer_case *one)
     const int64_t percent = (int64_t)(100 - 100 * one->ratio + 0.5);
     const fb_budget budget = {
         .kind = FB_BUDGET_RATIO, .numerator = percent, .denominator = 100};
-    const fb_cache_shape shape = {LAYERS, KV_HEADS, 64};
+    const fb_cache_shape shape = {LAYERS, KV_HEADS, 64, FB_F32};
     const int64_t k = fb_budget_entries(&budget, &shape, s->prompt.n, FB_ROUND_KVPRESS);
     fb_variant *out;
 

@@ -133,7 +133,7 @@ static int64_t entries_at(double ratio, int64_t n)
     const int64_t percent = (int64_t)(100 - 100 * ratio + 0.5);
     const fb_budget budget = {
         .kind = FB_BUDGET_RATIO, .numerator = percent, .denominator = 100};
-    const fb_cache_shape shape = {LAYERS, KV_HEADS, 64};
+    const fb_cache_shape shape = {LAYERS, KV_HEADS, 64, FB_F32};
 
     return fb_budget_entries(&budget, &shape, n, FB_ROUND_KVPRESS);
 }

@@ -1,13 +1,14 @@
 /* make_llama.h - a Llama of one layer as a GGUF file, with one thing changed.
  *
  * Width 32, 2 heads of 16, 1 kv head, ffn 32, vocabulary of the 256 bytes, tied head;
- * all weights 0.
+ * all weights 0, or made up.
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef TESTS_SUPPORT_MAKE_LLAMA_H
 #define TESTS_SUPPORT_MAKE_LLAMA_H
 
+#include "model/blocks.h"
 #include "tests/support/make_vocabulary.h"
 
 /* What differs from a good file; zero: nothing. */
@@ -21,6 +22,9 @@ typedef struct make_llama_change {
     const char *reshape;         /* a tensor that loses a row */
     const char *repack;          /* a tensor that is said to be in IQ4_NL */
     const char *pre;             /* pre-tokenizer; NULL: "gpt-2", "": none */
+    /* Formats of the matrices, in the order below, whose numbers are made up then; NULL:
+     * all are F32. */
+    const uint32_t *types;
 } make_llama_change;
 
 static inline void llama_numbers(make_gguf *m, const make_llama_change *change)
@@ -49,14 +53,30 @@ static inline void llama_numbers(make_gguf *m, const make_llama_change *change)
 }
 
 static inline void llama_tensor(make_gguf *m, const make_llama_change *change,
-                                const char *name, uint64_t rows)
+                                const char *name, uint64_t rows, uint32_t type)
 {
+    const fb_blocks *format = fb_blocks_find(type);
+    const uint64_t n = (rows == 0 ? 1 : rows) * (32 / (uint64_t)format->per_block);
+
     if (change->drop != NULL && strcmp(change->drop, name) == 0) return;
     if (change->reshape != NULL && strcmp(change->reshape, name) == 0) rows--;
     if (change->repack != NULL && strcmp(change->repack, name) == 0)
         make_tensor(m, name, 32, rows, 20, 18 * rows);
     else
-        make_f32_tensor(m, name, 32, rows);
+        make_tensor(m, name, 32, rows, type, n * format->bytes);
+}
+
+/* Bytes of which none is the upper one of an infinity, of a NaN or of a number above 2,
+ * whatever the format. */
+static inline void llama_make_up(make_gguf *m, size_t begin)
+{
+    uint32_t seed = 1;
+
+    for (size_t i = begin; i < m->n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        m->bytes[i] = seed >> 24 & 0xbf;
+        if ((m->bytes[i] & 0x30) == 0) m->bytes[i] |= 0x30;
+    }
 }
 
 /* Returns where the data begins: the embedding, then the rest. */
@@ -76,6 +96,7 @@ static inline size_t make_llama(make_gguf *m, const make_llama_change *change)
     static const make_llama_change nothing;
     static make_vocabulary vocabulary;
     const char *pre;
+    size_t begin;
 
     if (change == NULL) change = &nothing;
     pre = change->pre == NULL ? "gpt-2" : change->pre[0] == '\0' ? NULL : change->pre;
@@ -84,10 +105,14 @@ static inline size_t make_llama(make_gguf *m, const make_llama_change *change)
     llama_numbers(m, change);
     vocabulary_begin(&vocabulary);
     vocabulary_put(&vocabulary, m, pre);
-    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
-        llama_tensor(m, change, tensors[i].name, tensors[i].rows);
+    for (size_t i = 0, matrix = 0; i < sizeof tensors / sizeof *tensors; i++)
+        llama_tensor(
+            m, change, tensors[i].name, tensors[i].rows,
+            change->types != NULL && tensors[i].rows > 0 ? change->types[matrix++] : 0);
     if (change->add != NULL) make_f32_tensor(m, change->add, 32, 0);
-    return make_data(m);
+    begin = make_data(m);
+    if (change->types != NULL) llama_make_up(m, begin);
+    return begin;
 }
 
 #endif

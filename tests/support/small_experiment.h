@@ -11,7 +11,9 @@
 
 #define SMALL_TEXT                                                                     \
     "name: small\n"                                                                    \
-    "model: builtin\n"                                                                 \
+    "model: builtin\n" SMALL_REST
+/* Without the name and the model. */
+#define SMALL_REST                                                                     \
     "tasks: [{recall: {tokens: 64, pairs: 8, samples: 2}}]\n"                          \
     "rules: [full, random, h2o]\n"                                                     \
     "budgets: [50%, 25%]\n"                                                            \
@@ -29,13 +31,15 @@ typedef struct small {
 static inline fb_status small_try(small *s, const char *text)
 {
     const fb_ops_options options = {.threads = 1};
+    fb_model_options form;
 
     *s = (small){0};
     FB_TRY(fb_spec_init(&s->spec));
     FB_TRY(fb_spec_parse(&s->spec, "small", text, strlen(text)));
     FB_TRY(fb_spec_check(&s->spec, NULL, NULL));
     FB_TRY(fb_ops_open(&s->ops, &options));
-    FB_TRY(fb_model_open(&s->model, s->ops, "builtin", NULL));
+    form = (fb_model_options){fb_spec_weights(&s->spec)};
+    FB_TRY(fb_model_open(&s->model, s->ops, "builtin", &form));
     FB_TRY(fb_spec_bind_model(&s->spec, fb_model_get_facts(s->model)));
     return fb_plan_new(&s->plan, &s->spec, s->model, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include "cache/cache.h"
 #include "tests/support/test.h"
 
-static const fb_cache_shape smol = {30, 3, 64};
+static const fb_cache_shape smol = {30, 3, 64, FB_F32};
 
 static int64_t entries(const char *text, int64_t tokens, fb_rounding rounding)
 {
@@ -47,6 +47,25 @@ static void tokens_and_bytes_never_exceed_what_was_asked(void **state)
     assert_int_equal(entries("8MiB", 1000, FB_ROUND_EXACT), (8 << 20) / row);
     assert_int_equal(entries("46080B", 1000, FB_ROUND_EXACT), 1);
     assert_int_equal(entries("46079B", 1000, FB_ROUND_EXACT), 0);
+}
+
+static void an_entry_has_the_bytes_of_its_type(void **state)
+{
+    static const fb_dtype types[] = {FB_F32, FB_F16, FB_BF16};
+    static const char *const names[] = {"f32", "f16", "bf16"};
+    fb_budget budget;
+
+    (void)state;
+    assert_ok(fb_budget_parse(&budget, "46080B"));
+    for (int t = 0; t < 3; t++) {
+        const fb_cache_shape shape = {30, 3, 64, types[t]};
+
+        assert_int_equal(fb_entry_bytes(&shape), t == 0 ? 512 : 256);
+        assert_int_equal(fb_tail_bytes(&shape, 10), t == 0 ? 460800 : 230400);
+        assert_int_equal(fb_budget_entries(&budget, &shape, 1000, FB_ROUND_EXACT),
+                         t == 0 ? 1 : 2);
+        assert_string_equal(fb_cache_type_name(types[t]), names[t]);
+    }
 }
 
 static void prints(const char *text, const char *wanted)
@@ -120,6 +139,7 @@ int main(void)
         cmocka_unit_test(a_ratio_is_an_exact_fraction),
         cmocka_unit_test(kvpress_rounding_is_reproduced_on_request),
         cmocka_unit_test(tokens_and_bytes_never_exceed_what_was_asked),
+        cmocka_unit_test(an_entry_has_the_bytes_of_its_type),
         cmocka_unit_test(a_budget_prints_as_one_canonical_text),
         cmocka_unit_test(nonsense_is_refused),
         cmocka_unit_test(bytes_beyond_what_is_printed_are_refused),

@@ -74,13 +74,16 @@ static void same_answer(const fb_answer *a, const fb_answer *b)
     assert_string_equal(a->trace_answer, b->trace_answer);
 }
 
-static void an_arena_holds_exactly_the_budget(void **state)
-{
-    const size_t row = 2 * 32 * sizeof(float);
-    rig r;
-    fb_reading *reading = read_context(&r, NULL);
+static const fb_dtype types[] = {FB_F32, FB_F16, FB_BF16};
 
-    (void)state;
+static void check_arenas(fb_dtype type)
+{
+    const size_t row = 2 * 32 * (type == FB_F32 ? sizeof(float) : sizeof(uint16_t));
+    rig r;
+    fb_reading *reading = read_context(&r, &(fb_engine_options){.cache = type});
+
+    assert_int_equal(fb_cache_bytes(fb_reading_cache(reading)),
+                     (size_t)(2 * 2 * CONTEXT) * row);
     for (int rule = 0; rule < RULES; rule++)
         for (int64_t k = 1; k <= CONTEXT; k += 37) {
             const size_t before = fb_memory_now(FB_ACCOUNT_kv);
@@ -97,14 +100,20 @@ static void an_arena_holds_exactly_the_budget(void **state)
     rig_close(&r);
 }
 
-static void evicting_gives_the_bits_of_masking(void **state)
+static void an_arena_holds_exactly_the_budget(void **state)
+{
+    (void)state;
+    for (int t = 0; t < 3; t++)
+        check_arenas(types[t]);
+}
+
+static void check_masking(fb_dtype type)
 {
     rig r;
-    fb_reading *reading = read_context(&r, NULL);
+    fb_reading *reading = read_context(&r, &(fb_engine_options){.cache = type});
     fb_variant *variant[2 * RULES];
     fb_answer out[2 * RULES];
 
-    (void)state;
     for (int rule = 0; rule < RULES; rule++) {
         assert_ok(fb_evict(&variant[2 * rule], reading, rule, &usual, 0, 47));
         assert_ok(
@@ -120,6 +129,13 @@ static void evicting_gives_the_bits_of_masking(void **state)
     }
     fb_reading_free(reading);
     rig_close(&r);
+}
+
+static void evicting_gives_the_bits_of_masking(void **state)
+{
+    (void)state;
+    for (int t = 0; t < 3; t++)
+        check_masking(types[t]);
 }
 
 static void a_budget_of_the_context_gives_the_bits_of_full(void **state)
@@ -195,23 +211,24 @@ static void run_all(const fb_ops_options *ops, const fb_engine_options *options,
     rig_close(&r);
 }
 
-static void nothing_depends_on_threads_blocks_or_company(void **state)
+/* The same of all settings; the hash of the cache to `first_cache`. */
+static void check_settings(fb_dtype type, char first_cache[65])
 {
-    static const struct {
+    const struct {
         fb_ops_options ops;
         fb_engine_options engine;
         bool alone;
     } settings[] = {
-        {{.threads = 1}, {0}, false},
-        {{.threads = 2}, {.chunk = 1}, false},
-        {{.threads = 2}, {.chunk = 7}, true},
-        {{.threads = 3}, {.chunk = 64}, false},
-        {{.threads = 1, .isa = "plain"}, {0}, true},
+        {{.threads = 1}, {.cache = type}, false},
+        {{.threads = 2}, {.cache = type, .chunk = 1}, false},
+        {{.threads = 2}, {.cache = type, .chunk = 7}, true},
+        {{.threads = 3}, {.cache = type, .chunk = 64}, false},
+        {{.threads = 1}, {.cache = type, .chunk = CONTEXT}, false},
+        {{.threads = 1, .isa = "plain"}, {.cache = type}, true},
     };
     fb_answer first[RULES], other[RULES];
-    char trace[65], first_trace[65], cache[65], first_cache[65];
+    char trace[65], first_trace[65], cache[65];
 
-    (void)state;
     run_all(&settings[0].ops, &settings[0].engine, false, first, first_trace,
             first_cache);
     for (size_t s = 1; s < sizeof settings / sizeof settings[0]; s++) {
@@ -225,6 +242,17 @@ static void nothing_depends_on_threads_blocks_or_company(void **state)
     }
     for (int rule = 0; rule < RULES; rule++)
         fb_answer_clear(&first[rule]);
+}
+
+static void nothing_depends_on_threads_blocks_or_company(void **state)
+{
+    char cache[3][65];
+
+    (void)state;
+    for (int t = 0; t < 3; t++)
+        check_settings(types[t], cache[t]);
+    assert_string_not_equal(cache[0], cache[1]);
+    assert_string_not_equal(cache[1], cache[2]);
 }
 
 static void the_trace_is_one_for_all_rules_and_tells_another_kernel(void **state)

@@ -75,6 +75,69 @@ static void every_cell_is_stored_with_its_numbers(void **state)
     fb_store_close(store);
 }
 
+static void the_form_of_weights_changes_no_result(void **state)
+{
+    const fb_results *r = NULL;
+    fb_store *store = NULL;
+    char digest[FB_HASH_HEX];
+
+    (void)state;
+    small_open(&s, SMALL_TEXT);
+    assert_ok(run("a.db", NULL));
+    memcpy(digest, result.digest, sizeof digest);
+    small_close(&s);
+    small_open(&s, SMALL_TEXT "weights: resident\n");
+    assert_int_equal(fb_model_weight_form(s.model), FB_WEIGHTS_RESIDENT);
+    assert_ok(run("b.db", NULL));
+    assert_string_equal(result.digest, digest);
+    read_results("b.db", &store, &r);
+    assert_non_null(strstr(r->host, "\"weights\": \"resident\""));
+    fb_results_free(r);
+    fb_store_close(store);
+    assert_ok(run("a.db", NULL)); /* it is the same experiment */
+    assert_int_equal(result.before, 10);
+}
+
+static void the_type_of_the_cache_is_part_of_the_experiment(void **state)
+{
+    static const char *const texts[] = {
+        "name: small\nmodel: {file: builtin, cache: f32}\n" SMALL_REST,
+        "name: small\nmodel: {file: builtin, cache: f16}\n" SMALL_REST,
+        "name: small\nmodel: {file: builtin, cache: bf16}\n" SMALL_REST};
+    static const char *const kernels[] = {"native.f32.kv32", "native.f32.kvf16",
+                                          "native.f32.kvbf16"};
+    char digest[3][FB_HASH_HEX];
+
+    (void)state;
+    for (int t = 0; t < 3; t++) {
+        const char *name = (const char *const[]){"a.db", "b.db", "c.db"}[t];
+        const fb_results *r = NULL;
+        fb_store *store = NULL;
+
+        small_open(&s, texts[t]);
+        assert_ok(run(name, NULL));
+        memcpy(digest[t], result.digest, FB_HASH_HEX);
+        read_results(name, &store, &r);
+        assert_string_equal(r->kernel, kernels[t]);
+        assert_non_null(strstr(r->certificate, kernels[t]));
+        for (int i = 0; i < r->n_cells; i++) {
+            const fb_result_cell *cell = &r->cells[i];
+
+            assert_string_equal(cell->status, "done");
+            assert_int_equal(cell->kept_bytes,
+                             cell->kept_entries * (t == 0 ? 256 : 128));
+            assert_true(cell->kept_bytes <= cell->budget_bytes);
+        }
+        fb_results_free(r);
+        fb_store_close(store);
+        small_close(&s);
+    }
+    assert_string_not_equal(digest[0], digest[1]);
+    assert_string_not_equal(digest[1], digest[2]);
+    small_open(&s, texts[1]);
+    assert_fails(run("a.db", NULL), FB_USAGE, "cache changed (f32 -> f16)");
+}
+
 static void running_again_computes_nothing_and_says_the_same(void **state)
 {
     char digest[FB_HASH_HEX];
@@ -764,6 +827,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test(every_cell_is_stored_with_its_numbers),
         test(running_again_computes_nothing_and_says_the_same),
+        test(the_form_of_weights_changes_no_result),
+        test(the_type_of_the_cache_is_part_of_the_experiment),
         test(another_experiment_needs_another_file_or_add),
         test(another_version_of_the_program_does_not_continue),
         test(another_host_continues_and_each_cell_keeps_its_own),

@@ -88,7 +88,9 @@ static void what_changes_no_result_changes_no_identity(void **state)
 
     (void)state;
     hash_of(SMALL_TEXT, plain);
-    hash_of(SMALL_TEXT "threads: 3\nisa: plain\nmemory: {limit: 2GiB}\n", other);
+    hash_of(SMALL_TEXT "threads: 3\nisa: plain\nmemory: {limit: 2GiB}\n"
+                       "weights: resident\n",
+            other);
     assert_string_equal(plain, other);
     hash_of(SMALL_TEXT "baseline: random\nseeds: [1]\nsamples: all\n", other);
     assert_string_equal(plain, other); /* defaults written out */
@@ -96,6 +98,10 @@ static void what_changes_no_result_changes_no_identity(void **state)
     assert_string_not_equal(plain, other);
     hash_of(SMALL_TEXT "data: {bad_records: skip}\n", other);
     assert_string_not_equal(plain, other);
+    hash_of("name: small\nmodel: {file: builtin, cache: f16}\n" SMALL_REST, other);
+    assert_string_not_equal(plain, other);
+    hash_of("name: small\nmodel: {file: builtin, cache: f32}\n" SMALL_REST, other);
+    assert_string_equal(plain, other);
 }
 
 static void the_folder_of_the_model_is_no_part_of_the_identity(void **state)

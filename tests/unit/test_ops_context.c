@@ -192,7 +192,7 @@ static void a_failed_allocation_is_a_status(void **state)
     fb_ops_reset(ops);
     for (int n = 1; n <= 3; n++) {
         fb_memory_fail_at(n);
-        assert_fails(fb_kv_new(&kv, ops, FB_ACCOUNT_kv, 4, 1, (int64_t[]){3}),
+        assert_fails(fb_kv_new(&kv, ops, FB_ACCOUNT_kv, FB_F32, 4, 1, (int64_t[]){3}),
                      FB_NO_MEMORY, "no memory");
         fb_memory_fail_at(0);
         assert_null(kv);

@@ -121,14 +121,15 @@ static void each_of_a_batch_pays_for_all_of_a_weight(void **state)
 }
 
 /* Sequence v has n[v] entries of context and t tokens. */
-static void attend(const int64_t *n, int64_t n_sequences, int64_t t, fb_tensor sum)
+static void attend(fb_dtype dtype, const int64_t *n, int64_t n_sequences, int64_t t,
+                   fb_tensor sum)
 {
     const fb_place place = fb_ops_place(ops);
     fb_segment segments[8];
     fb_kv *kv;
 
     fb_ops_move(ops, (fb_place){FB_PHASE_evict, FB_SCOPE_measure});
-    assert_ok(fb_kv_new(&kv, ops, FB_ACCOUNT_kv, D, 2, (int64_t[]){64, 64}));
+    assert_ok(fb_kv_new(&kv, ops, FB_ACCOUNT_kv, dtype, D, 2, (int64_t[]){64, 64}));
     fb_kv_write(ops, kv, filled(64, WIDTH), 1, H, G, (int64_t[]){0, 1}, (int64_t[]){0});
     fb_ops_move(ops, place);
     for (int64_t i = 0; i < n_sequences * G; i++)
@@ -161,15 +162,32 @@ static void each_sequence_pays_for_the_entries_it_sees(void **state)
     (void)state;
     fb_ops_move(ops, place);
     fb_ops_charge(ops, two, 2);
-    attend(n, 2, 3, FB_NONE);
+    attend(FB_F32, n, 2, 3, FB_NONE);
     fb_ops_charge(ops, one, 1);
-    attend(n, 1, 3, FB_NONE);
+    attend(FB_F32, n, 1, 3, FB_NONE);
     assert_count(count, 1, scores * (4 * D + 11),
                  2 * 3 * H * D * 4 + G * 13 * 2 * D * 4);
     assert_count(&alone.count[FB_PHASE_answer][FB_SCOPE_attention][FB_OP_attention], 1,
                  count->flops, count->bytes);
     assert_true(b.count[FB_PHASE_answer][FB_SCOPE_attention][FB_OP_attention].flops >
                 3 * count->flops);
+    fb_ops_charge(ops, NULL, 0);
+}
+
+static void a_smaller_type_is_read_for_less(void **state)
+{
+    static const int64_t n[] = {10};
+    fb_ledger ledger = {0}, *one[] = {&ledger};
+
+    (void)state;
+    fb_ops_move(ops, (fb_place){FB_PHASE_answer, FB_SCOPE_attention});
+    fb_ops_charge(ops, one, 1);
+    attend(FB_F16, n, 1, 3, FB_NONE);
+    assert_count(&ledger.count[FB_PHASE_answer][FB_SCOPE_attention][FB_OP_attention], 1,
+                 (10 + 1 + 10 + 2 + 10 + 3) * H * (4 * D + 11),
+                 2 * 3 * H * D * 4 + G * 13 * 2 * D * 2);
+    assert_count(&ledger.count[FB_PHASE_evict][FB_SCOPE_measure][FB_OP_kv_write], 1, 0,
+                 64 * WIDTH * 4 + 64 * 2 * G * D * 2);
     fb_ops_charge(ops, NULL, 0);
 }
 
@@ -182,7 +200,7 @@ static void signals_are_charged_apart(void **state)
     (void)state;
     fb_ops_move(ops, (fb_place){FB_PHASE_context, FB_SCOPE_attention});
     fb_ops_charge(ops, one, 1);
-    attend(n, 1, 4, sum);
+    attend(FB_F32, n, 1, 4, sum);
     assert_count(&ledger.count[FB_PHASE_context][FB_SCOPE_signal][FB_OP_attention_sum],
                  1, 2.0 * H * (17 + 18 + 19 + 20), 4.0 * H * (17 + 18 + 19 + 20));
     assert_int_equal(
@@ -227,7 +245,7 @@ static void trace(const struct traced *how, char hex[65])
     fb_ops_move(ops, (fb_place){FB_PHASE_answer, FB_SCOPE_score});
     if (how->scores) (void)fb_exp(ops, filled(3, 3));
     fb_ops_move(ops, (fb_place){FB_PHASE_answer, FB_SCOPE_attention});
-    attend(n, how->sequences, how->t, sum);
+    attend(FB_F32, n, how->sequences, how->t, sum);
     fb_trace_end(ops, hex);
     fb_scope_close(ops);
     fb_release(ops, weight);
@@ -278,6 +296,7 @@ int main(void)
         cmocka_unit_test(a_batch_shares_evenly),
         cmocka_unit_test(each_of_a_batch_pays_for_all_of_a_weight),
         cmocka_unit_test(each_sequence_pays_for_the_entries_it_sees),
+        cmocka_unit_test(a_smaller_type_is_read_for_less),
         cmocka_unit_test(signals_are_charged_apart),
         cmocka_unit_test(names_come_from_the_list),
         cmocka_unit_test(the_trace_sees_the_model_and_not_the_rule),
