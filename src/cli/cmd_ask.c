@@ -49,9 +49,12 @@ static const fb_taken taken[] = {
     {FB_SET_query, NULL, NULL},
     {FB_SET_protect_question, NULL, NULL},
     {FB_SET_protect, NULL, NULL},
+    {FB_SET_positions, NULL, NULL},
+    {FB_SET_cache, NULL, NULL},
     {FB_SET_max_tokens, "128", "limit of an answer"},
     {FB_SET_threads, NULL, NULL},
     {FB_SET_isa, NULL, NULL},
+    {FB_SET_weights, NULL, NULL},
     {FB_SET_memory, NULL, NULL},
     {FB_SET_COUNT, NULL, NULL},
 };
