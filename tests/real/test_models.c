@@ -91,7 +91,7 @@ static void check_model(const char *name, bool is_needed)
              json_string_value(golden_at(golden, "model")));
     if (!is_needed && access(path, R_OK) != 0) {
         json_decref(golden);
-        print_message("no %s\n", path);
+        print_message("skip: no %s\n", path);
         skip();
     }
     rig_open(&the, path, NULL, NULL);
