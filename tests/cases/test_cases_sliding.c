@@ -146,7 +146,8 @@ static void E05_global_layers_hold_all_and_sliding_ones_their_window(void **stat
     assert_true(f->rope[FB_ROPE_GLOBAL].theta == 1e6);
     assert_ok(fb_read(&reading, r.engine, ids, CONTEXT, NULL, 0, 0));
     assert_int_equal(fb_cache_bytes(fb_reading_cache(reading)), CONTEXT * entry);
-    assert_int_equal(fb_window_bytes(f, FB_F32, CONTEXT), (LAYERS - 1) * WINDOW * entry);
+    assert_int_equal(fb_window_bytes(f, FB_F32, CONTEXT),
+                     (LAYERS - 1) * WINDOW * entry);
     assert_int_equal(fb_memory_now(FB_ACCOUNT_kv),
                      (CONTEXT + (LAYERS - 1) * WINDOW) * entry);
     fb_reading_free(reading);
