@@ -112,7 +112,7 @@ FB_INLINE void add_row(int height, int vectors, bool with_sums, const float *x,
 {
     vec w[WIDEST], factor[TALLEST];
 
-    if (vectors > height) {
+    if (vectors > height && !with_sums) {
         read_column(height, x, stride, factor);
         FB_UNROLL
         for (int v = 0; v < vectors; v++)
