@@ -61,7 +61,8 @@ FB_INLINE void begin_sums(int height, int vectors, bool with_sums, const fb_prod
     }
 }
 
-/* One k: `w` times the tile's column of x. */
+/* One k: `w` of the panel times a column of x. Registers hold `w`, or in a wide tile,
+ * which has more of it than rows, the column. */
 FB_INLINE void add_products(int height, int vectors, bool with_sums, const float *x,
                             int64_t stride, const vec *w, tile_sums *sums)
 {
@@ -74,6 +75,21 @@ FB_INLINE void add_products(int height, int vectors, bool with_sums, const float
         for (int v = 0; v < vectors; v++)
             sums->of[r][v] = fma_all(factor, w[v], sums->of[r][v]);
     }
+}
+
+FB_INLINE void read_column(int height, const float *x, int64_t stride, vec *factor)
+{
+    FB_UNROLL
+    for (int r = 0; r < height; r++)
+        factor[r] = all(x[r * stride]);
+}
+
+FB_INLINE void add_to_columns(int height, int v, const vec *factor, vec w,
+                              tile_sums *sums)
+{
+    FB_UNROLL
+    for (int r = 0; r < height; r++)
+        sums->of[r][v] = fma_vec(factor[r], w, sums->of[r][v]);
 }
 
 FB_INLINE void end_sums(int height, int vectors, bool with_sums, const fb_product *p,
@@ -89,6 +105,26 @@ FB_INLINE void end_sums(int height, int vectors, bool with_sums, const fb_produc
     }
 }
 
+/* --- panels of floats */
+
+FB_INLINE void add_row(int height, int vectors, bool with_sums, const float *x,
+                       int64_t stride, const float *panel, tile_sums *sums)
+{
+    vec w[WIDEST], factor[TALLEST];
+
+    if (vectors > height && !with_sums) {
+        read_column(height, x, stride, factor);
+        FB_UNROLL
+        for (int v = 0; v < vectors; v++)
+            add_to_columns(height, v, factor, load(panel + v * LANES), sums);
+        return;
+    }
+    FB_UNROLL
+    for (int v = 0; v < vectors; v++)
+        w[v] = load(panel + v * LANES);
+    add_products(height, vectors, with_sums, x, stride, w, sums);
+}
+
 FB_INLINE void tile(int height, int vectors, bool with_sums, const fb_product *p,
                     const place *at)
 {
@@ -99,20 +135,16 @@ FB_INLINE void tile(int height, int vectors, bool with_sums, const fb_product *p
     begin_sums(height, vectors, with_sums, p, at, &sums);
     /* Low tiles have little to do in one step. */
     FB_TWICE
-    for (int64_t k = 0; k < p->k; k++) {
-        vec w[WIDEST];
-
-        FB_UNROLL
-        for (int v = 0; v < vectors; v++)
-            w[v] = load(panel + k * PANEL + v * LANES);
-        add_products(height, vectors, with_sums, x + k, stride, w, &sums);
-    }
+    for (int64_t k = 0; k < p->k; k++)
+        add_row(height, vectors, with_sums, x + k, stride, panel + k * PANEL, &sums);
     end_sums(height, vectors, with_sums, p, at, &sums);
 }
 
+/* --- panels of whole numbers */
+
 /* Four k: the bytes of one word for each column. */
-FB_INLINE void add_word(int height, int vectors, const fb_product *p, const float *x,
-                        const uint32_t *words, const vec *scale, tile_sums *sums)
+FB_INLINE void add_words(int height, int vectors, const float *x, int64_t stride,
+                         const uint32_t *words, const vec *scale, tile_sums *sums)
 {
     uvec word[WIDEST];
 
@@ -121,12 +153,20 @@ FB_INLINE void add_word(int height, int vectors, const fb_product *p, const floa
         word[v] = load_words(words + v * LANES);
     FB_UNROLL
     for (int i = 0; i < 4; i++) {
-        vec w[WIDEST];
+        vec w[WIDEST], factor[TALLEST];
 
+        if (vectors > height) {
+            read_column(height, x + i, stride, factor);
+            FB_UNROLL
+            for (int v = 0; v < vectors; v++)
+                add_to_columns(height, v, factor, scale[v] * floats_of_byte(word[v], i),
+                               sums);
+            continue;
+        }
         FB_UNROLL
         for (int v = 0; v < vectors; v++)
             w[v] = scale[v] * floats_of_byte(word[v], i);
-        add_products(height, vectors, false, x + i, p->x_stride, w, sums);
+        add_products(height, vectors, false, x + i, stride, w, sums);
     }
 }
 
@@ -145,7 +185,8 @@ FB_INLINE void tile_of_eights(int height, int vectors, const fb_product *p,
         for (int v = 0; v < vectors; v++)
             scale[v] = load(from->scale + at->column + v * LANES);
         for (int i = 0; i < RUN / 4; i++, x += 4)
-            add_word(height, vectors, p, x, from->words[i] + at->column, scale, &sums);
+            add_words(height, vectors, x, p->x_stride, from->words[i] + at->column,
+                      scale, &sums);
     }
     end_sums(height, vectors, false, p, at, &sums);
 }
