@@ -4,7 +4,7 @@
  *     engine_bench MODEL THREADS cell PROMPTS.json KEPT.json RULE BUDGET
  *     engine_bench MODEL THREADS context TOKENS [signals]
  *     engine_bench MODEL THREADS limit TOKENS
- *     engine_bench MODEL THREADS decode VARIANTS TOKENS STEPS
+ *     engine_bench MODEL THREADS decode VARIANTS TOKENS STEPS [resident]
  *
  * sweep    8 rules x 4 budgets (or the first few of them) on every prompt of the file: one
  *          reading, one batch
@@ -344,12 +344,17 @@ int main(int argc, char **argv)
 {
     const char *what = argc > 3 ? argv[3] : "";
     fb_ops_options options = {0};
+    fb_model_options form = {FB_WEIGHTS_UNPACKED};
 
     if (argc < 5) {
         (void)fprintf(stderr, "usage: see the head of bench/engine_bench.c\n");
         return 2;
     }
     options.threads = atoi(argv[2]);
+    if (strcmp(argv[argc - 1], "resident") == 0) {
+        form.weights = FB_WEIGHTS_RESIDENT;
+        argc--;
+    }
     if (strcmp(what, "cell") == 0 && argc == 8) {
         expressions[0] = argv[6];
         budgets[0] = argv[7];
@@ -360,7 +365,7 @@ int main(int argc, char **argv)
     for (int r = 0; r < RULES; r++)
         stop_on(fb_rule_parse(&rules[r], expressions[r]));
     stop_on(fb_ops_open(&ops, &options));
-    stop_on(fb_model_open(&model, ops, argv[1], NULL));
+    stop_on(fb_model_open(&model, ops, argv[1], &form));
     stop_on(fb_engine_open(&engine, ops, model, NULL));
     if (strcmp(what, "sweep") == 0 && argc == 8) {
         n_rules = atoi(argv[6]);
