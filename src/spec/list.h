@@ -24,11 +24,11 @@ FB_SETTING(model_sha256, "model.sha256", NULL, 0, TEXT, "auto", 0, 0, NULL, NULL
 FB_SETTING(cache, "model.cache", "cache", 0, WORD, "f32", 0, 0, "f32", "f16|bf16",
            "TYPE", HOW, false, "type of keys and values: f32 (f16 and bf16 are not built yet)")
 FB_SETTING(template, "model.template", "template", 0, TEXT, "auto", 0, 0, NULL, NULL,
-           "FAMILY", HOW, false, "chat template: auto (the file's own), none or chatml")
+           "FAMILY", HOW, false, "chat template: auto (the file's own), none, or a family: chatml, gemma, llama3, ...")
 FB_SETTING(bos, "model.bos", "bos", 0, WORD, "auto", 0, 0, "auto|off", "on",
            "WHEN", HOW, false, "begin-of-text token: auto (as the model says) or off")
 FB_SETTING(date, "model.date", NULL, 0, LATER, "", 0, 0, NULL, NULL,
-           "DATE", HOW, false, "no known template prints a date")
+           "DATE", HOW, false, "templates that print a date have one of their own, 26 Jul 2024")
 FB_SETTING(tasks, "tasks", "tasks", 't', TASKS, "", 0, 0, NULL, NULL,
            "LIST", WHAT, false, "tasks, with parameters as needle:length=512")
 FB_SETTING(bad_records, "data.bad_records", "bad-records", 0, WORD, "refuse", 0, 0, "refuse|skip", NULL,
