@@ -66,6 +66,9 @@ static fb_status check_bytes(const fb_plan *plan, int budget)
 void fb_plan_warn(const fb_plan *plan, const fb_filter *only, fb_report *report,
                   void *self)
 {
+    char sentence[512];
+
+    if (fb_plan_bos_warning(plan, sentence, sizeof sentence)) report(self, sentence);
     for (int b = 0; b < plan->spec->n_budgets; b++) {
         char budget[32], prefix[48];
         int64_t least = INT64_MAX;

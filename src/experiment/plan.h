@@ -112,8 +112,15 @@ void fb_plan_notes(const fb_plan *plan, int task, fb_report *report, void *self)
 
 typedef struct fb_filter fb_filter; /* below */
 
-/* Warns of budgets that leave a rule nothing to choose on some contexts, with what to do:
- * a ratio is known in entries only with the contexts. One call of `report` each. */
+/* Who begins a context with BOS: "added" (the plan), "template", "off" (switched off,
+ * though the model has one), "none" (the model has none). */
+const char *fb_plan_bos(const fb_plan *plan);
+/* False: nothing is to be said of a BOS that is switched off. */
+bool fb_plan_bos_warning(const fb_plan *plan, char *out, size_t n);
+
+/* Warns of a BOS that is switched off, and of budgets that leave a rule nothing to choose
+ * on some contexts, with what to do: a ratio is known in entries only with the contexts.
+ * One call of `report` each. */
 void fb_plan_warn(const fb_plan *plan, const fb_filter *only, fb_report *report,
                   void *self);
 

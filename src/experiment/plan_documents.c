@@ -204,8 +204,9 @@ static int64_t reserve_of(const fb_plan_sample *samples, int n)
 }
 
 /* Byte ranges of the text as ranges of ids, JSON; nothing where ids were cut out. */
-static fb_status place_evidence(const fb_plan *plan, const fb_plan_document *document,
-                                const fb_probe *probe, fb_plan_sample *out)
+static fb_status place_evidence(const fb_plan *plan, const char *text,
+                                const fb_plan_document *document, const fb_probe *probe,
+                                fb_plan_sample *out)
 {
     const fb_ids *ids = &document->context;
     fb_text json = {0};
@@ -213,7 +214,7 @@ static fb_status place_evidence(const fb_plan *plan, const fb_plan_document *doc
     fb_status status;
 
     if (probe->n_evidence == 0 || document->cut_tokens > 0) return FB_OK;
-    FB_TRY(fb_plan_token_ends(plan, ids, document->n_before, &ends));
+    FB_TRY(fb_plan_token_ends(plan, ids, document->n_before, strlen(text), &ends));
     fb_text_init(&json, 0);
     for (int e = 0; e < probe->n_evidence; e++) {
         int64_t first = document->n_before, last;
@@ -402,7 +403,8 @@ static fb_status place_sample(const maker *m, const fb_document *document,
 
     if (status == FB_OK) status = count_unknown(m, document->context, sample);
     if (status == FB_OK) status = count_lost(m, document->context, &made);
-    if (status == FB_OK) status = place_evidence(plan, &made, probe, sample);
+    if (status == FB_OK)
+        status = place_evidence(plan, document->context, &made, probe, sample);
     if (status == FB_OK && fb_values_is(&plan->spec->values, FB_SET_query, "aware"))
         status = move_question(plan, &made, sample);
     if (status != FB_OK) {

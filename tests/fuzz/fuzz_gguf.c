@@ -9,6 +9,7 @@
 #include "model/facts_read.h"
 #include "model/tokenizer.h"
 #include "model/weights.h"
+#include "tests/support/open_tokenizer.h"
 
 #include <stdlib.h>
 
@@ -46,7 +47,7 @@ static void read_model(const fb_gguf *gguf)
         fb_weights_unload(&weights, NULL);
     }
     fb_facts_clear(&room);
-    if (fb_tokenizer_new(&tokenizer, gguf) == FB_OK) {
+    if (tokenizer_of_gguf(&tokenizer, gguf) == FB_OK) {
         const fb_piece piece = {"a 1\xff<s>", 7, true};
         fb_ids ids = {0};
 
