@@ -108,7 +108,10 @@ fb_status fb_plan_token_ends(const fb_plan *plan, const fb_ids *ids, int64_t n_b
     *out = NULL;
     if (ends == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a context");
     for (int64_t i = 0; i < ids->n; i++) {
-        if (i >= n_before) at += fb_tokenizer_token(tokenizer, ids->ids[i]).n;
+        size_t n;
+
+        (void)fb_tokenizer_bytes(tokenizer, ids->ids[i], false, &n);
+        if (i >= n_before) at += n;
         ends[i] = at;
     }
     /* Some tokenizers put a space in front of a text. */

@@ -258,11 +258,12 @@ static fb_status print_tokens(const fb_runner *run, const fb_ids *ids, fb_text *
 {
     fb_text_puts(out, "[");
     for (int64_t i = 0; i < ids->n; i++) {
-        const fb_span text =
-            fb_tokenizer_token(fb_model_tokenizer(run->plan->model), ids->ids[i]);
+        size_t n;
+        const char *bytes = fb_tokenizer_bytes(fb_model_tokenizer(run->plan->model),
+                                               ids->ids[i], false, &n);
 
         if (i > 0) fb_text_puts(out, ",");
-        fb_json_add_bytes(out, text.bytes, text.n);
+        fb_json_add_bytes(out, bytes, n);
     }
     fb_text_puts(out, "]");
     return fb_text_status(out);

@@ -338,11 +338,6 @@ const char *fb_tokenizer_bytes(const fb_tokenizer *t, int32_t id, bool skip_spec
     return bytes.bytes;
 }
 
-fb_span fb_tokenizer_token(const fb_tokenizer *t, int32_t id)
-{
-    return fb_vocabulary_bytes(t->vocabulary, id);
-}
-
 /* --- facts ---------------------------------------------------------------------- */
 
 int64_t fb_tokenizer_size(const fb_tokenizer *t)

@@ -5,8 +5,6 @@
 #ifndef FB_MODEL_TOKENIZER_H
 #define FB_MODEL_TOKENIZER_H
 
-#include "base/span.h"
-
 #include <flexbudget/error.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,10 +53,7 @@ FB_MUST_USE fb_status fb_tokenizer_knows(const fb_tokenizer *tokenizer,
 FB_MUST_USE fb_status fb_tokenizer_decode(const fb_tokenizer *tokenizer,
                                           const int32_t *ids, int64_t n,
                                           bool skip_special, char **out, size_t *n_out);
-/* Lent: the bytes that a token stands for inside a text; any `id` of the vocabulary. */
-fb_span fb_tokenizer_token(const fb_tokenizer *tokenizer, int32_t id);
-
-/* The bytes of one id, [n_out], without a zero behind them; lent. */
+/* What one id stands for inside a text, [n_out], without a zero behind it; lent. */
 const char *fb_tokenizer_bytes(const fb_tokenizer *tokenizer, int32_t id,
                                bool skip_special, size_t *n_out);
 

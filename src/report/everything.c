@@ -161,12 +161,12 @@ static void model(const fb_page *page)
             fb_plural(m->kv_heads, "head", "heads"), (int)m->head_dim);
     if (template != NULL) fb_html(page->out, ", chat template %s", template);
     fb_text_puts(page->out, bos_words(fb_json_string(fb_json_get(facts, "bos"))));
-    fb_html(page->out,
-            ", SHA-256 <span class=\"sig\">%s</span>. Made by %s on %s.", m->sha256,
-            page->results->program, page->results->created);
+    fb_html(page->out, ", SHA-256 <span class=\"sig\">%s</span>. Made by %s on %s.",
+            m->sha256, page->results->program, page->results->created);
     fb_json_free(facts);
     fb_text_init(&windows, 1 << 10);
-    if (fb_say_windows(&windows, m)) fb_html(page->out, " %s.", fb_text_string(&windows));
+    if (fb_say_windows(&windows, m))
+        fb_html(page->out, " %s.", fb_text_string(&windows));
     fb_text_clear(&windows);
     fb_text_puts(page->out, "</p>\n");
 }

@@ -158,7 +158,8 @@ static void what_is_wrong_names_folder_and_file(void **state)
     assert_non_null(strstr(fb_error_message(), folder));
     assert_null(m);
     put("tokenizer.json", "{}");
-    assert_fails(fb_model_open(&m, NULL, folder, NULL), FB_FORMAT, "'model' is missing");
+    assert_fails(fb_model_open(&m, NULL, folder, NULL), FB_FORMAT,
+                 "'model' is missing");
     test_folder_remove(folder);
 }
 
