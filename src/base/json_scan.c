@@ -13,6 +13,16 @@ void fb_json_scan_init(fb_json_scan *s, char *text, size_t n)
     *s = (fb_json_scan){.begin = text, .at = text, .end = text + n};
 }
 
+void fb_json_scan_again(fb_json_scan *s, fb_span raw)
+{
+    union { /* the text without the const of the span */
+        const char *bytes;
+        char *text;
+    } value = {.bytes = raw.bytes};
+
+    fb_json_scan_init(s, value.text, raw.n);
+}
+
 static void fail(fb_json_scan *s, const char *wanted)
 {
     if (s->wanted == NULL) s->wanted = wanted;

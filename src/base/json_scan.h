@@ -37,6 +37,8 @@ typedef struct fb_json_scan {
 } fb_json_scan;
 
 void fb_json_scan_init(fb_json_scan *scan, char *text, size_t n);
+/* Over a value that another walk took raw: it lies in text that may change. */
+void fb_json_scan_again(fb_json_scan *scan, fb_span raw);
 /* The first byte of what comes next, which says what it is; 0: the end, or failed. */
 char fb_json_scan_peek(fb_json_scan *scan);
 /* Into an object ('{') or an array ('['). */

@@ -8,6 +8,7 @@
  */
 #include "model/expression.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define SPACE                                                                          \
@@ -30,9 +31,9 @@ static void copy(translation *t, size_t n)
 
 static fb_status refuse(const translation *t)
 {
-    char part[13] = "";
+    char part[13];
 
-    strncat(part, t->at, sizeof part - 1);
+    (void)snprintf(part, sizeof part, "%s", t->at);
     return fb_fail(FB_UNSUPPORTED, "an expression has '%s', which is not understood",
                    part);
 }

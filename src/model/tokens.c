@@ -156,6 +156,24 @@ void fb_tokens_hash(const fb_tokens *t, char out[FB_HASH_HEX])
     fb_hash_hex(&hash, out);
 }
 
+/* The value of 0 to 9 and A to F; -1: none of them. */
+static int digit_of(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+int fb_token_byte(fb_span text)
+{
+    int high, low;
+
+    if (text.n != 6 || memcmp(text.bytes, "<0x", 3) != 0 || text.bytes[5] != '>')
+        return -1;
+    high = digit_of(text.bytes[3]);
+    low = digit_of(text.bytes[4]);
+    return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
 void fb_tokens_clear(fb_tokens *t)
 {
     fb_free(t->token);

@@ -110,6 +110,8 @@ FB_MUST_USE fb_status fb_tokens_add_end(fb_tokens *tokens, int64_t id);
 FB_MUST_USE fb_status fb_tokens_add_turn_ends(fb_tokens *tokens);
 /* The control or user token of that text; -1: there is none. */
 int32_t fb_tokens_find(const fb_tokens *tokens, fb_span text);
+/* The byte that a token's text "<0x0A>" stands for; -1: it says something else. */
+int fb_token_byte(fb_span text);
 /* A hash of all that decides about ids. */
 void fb_tokens_hash(const fb_tokens *tokens, char out[FB_HASH_HEX]);
 void fb_tokens_clear(fb_tokens *tokens); /* takes a zeroed one */

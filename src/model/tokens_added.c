@@ -70,7 +70,7 @@ static fb_status content_of(fb_span raw, fb_span *out)
     fb_span key;
 
     *out = (fb_span){"", 0};
-    fb_json_scan_init(&s, (char *)(uintptr_t)raw.bytes, raw.n);
+    fb_json_scan_again(&s, raw);
     fb_json_scan_enter(&s, '{');
     while (fb_json_scan_member(&s, &key))
         if (fb_span_is(key, "content"))

@@ -120,7 +120,7 @@ static fb_status add_tokens(fb_tokens *t, fb_span raw)
     fb_span key;
 
     if (raw.n == 0) return FB_OK;
-    fb_json_scan_init(&s, (char *)(uintptr_t)raw.bytes, raw.n);
+    fb_json_scan_again(&s, raw);
     fb_json_scan_enter(&s, '{');
     while (fb_json_scan_member(&s, &key)) {
         const fb_span element = fb_json_scan_raw(&s);

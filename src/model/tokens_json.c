@@ -29,7 +29,7 @@ static fb_status find_parts(fb_span object, part *parts, int n)
     fb_json_scan s;
     fb_span key;
 
-    fb_json_scan_init(&s, (char *)(uintptr_t)object.bytes, object.n);
+    fb_json_scan_again(&s, object);
     fb_json_scan_enter(&s, '{');
     while (fb_json_scan_member(&s, &key)) {
         const fb_span raw = fb_json_scan_raw(&s);
@@ -98,7 +98,7 @@ static fb_status read_vocabulary(fb_tokens *t, fb_span raw)
     fb_json_scan s;
     fb_span text;
 
-    fb_json_scan_init(&s, (char *)(uintptr_t)raw.bytes, raw.n);
+    fb_json_scan_again(&s, raw);
     fb_json_scan_enter(&s, '{');
     while (fb_json_scan_member(&s, &text)) {
         const int64_t id = fb_json_scan_int(&s);
@@ -155,7 +155,7 @@ static int64_t count_elements(fb_span raw)
     fb_json_scan s;
     int64_t n = 0;
 
-    fb_json_scan_init(&s, (char *)(uintptr_t)raw.bytes, raw.n);
+    fb_json_scan_again(&s, raw);
     fb_json_scan_enter(&s, '[');
     while (fb_json_scan_element(&s)) {
         (void)fb_json_scan_raw(&s);
@@ -174,7 +174,7 @@ static fb_status read_merges(fb_tokens *t, fb_span raw)
                        FB_MOST_MERGES);
     t->merge = fb_alloc(FB_ACCOUNT_other, (size_t)n * sizeof *t->merge);
     if (t->merge == NULL) return fb_fail(FB_NO_MEMORY, "no memory for the merges");
-    fb_json_scan_init(&s, (char *)(uintptr_t)raw.bytes, raw.n);
+    fb_json_scan_again(&s, raw);
     fb_json_scan_enter(&s, '[');
     while (t->n_merges < n && fb_json_scan_element(&s))
         FB_TRY(take_merge(t, &s));
@@ -227,7 +227,7 @@ static fb_status string(const part *p, fb_span *out)
 
     *out = (fb_span){"", 0};
     if (is_missing(p->raw)) return FB_OK;
-    fb_json_scan_init(&s, (char *)(uintptr_t)p->raw.bytes, p->raw.n);
+    fb_json_scan_again(&s, p->raw);
     *out = fb_json_scan_string(&s);
     return fb_context(fb_json_scan_status(&s), "'%s'", p->name);
 }
@@ -257,9 +257,7 @@ static fb_status find_unknown(fb_tokens *t, const part *p)
 
 static bool is_byte(fb_span text)
 {
-    return text.n == 6 && memcmp(text.bytes, "<0x", 3) == 0 && text.bytes[5] == '>' &&
-           memchr("0123456789ABCDEF", text.bytes[3], 16) != NULL &&
-           memchr("0123456789ABCDEF", text.bytes[4], 16) != NULL;
+    return fb_token_byte(text) >= 0;
 }
 
 static fb_status read_model(fb_tokens *t, fb_span model)
@@ -299,7 +297,7 @@ static fb_status read_added(fb_tokens *t, fb_span raw)
     fb_json_scan s;
 
     if (is_missing(raw)) return FB_OK;
-    fb_json_scan_init(&s, (char *)(uintptr_t)raw.bytes, raw.n);
+    fb_json_scan_again(&s, raw);
     fb_json_scan_enter(&s, '[');
     while (fb_json_scan_element(&s)) {
         const fb_span element = fb_json_scan_raw(&s);

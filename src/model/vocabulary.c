@@ -93,20 +93,6 @@ static bool spell(const speller *s, fb_span text, char *out, size_t *n_out)
                                             : spell_with_spaces(text, out, n_out);
 }
 
-/* The byte of "<0x0A>"; -1: that is not what it says. */
-static int byte_of(fb_span text)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    const char *high, *low;
-
-    if (text.n != 6 || memcmp(text.bytes, "<0x", 3) != 0 || text.bytes[5] != '>')
-        return -1;
-    high = memchr(digits, text.bytes[3], 16);
-    low = memchr(digits, text.bytes[4], 16);
-    if (high == NULL || low == NULL) return -1;
-    return (int)(high - digits) * 16 + (int)(low - digits);
-}
-
 /* --- tokens --------------------------------------------------------------------- */
 
 static bool is_user(const fb_vocabulary *v, int32_t id)
@@ -165,7 +151,7 @@ static fb_status add_token(fb_vocabulary *v, const speller *s, int32_t id, fb_sp
 {
     char *to = v->bytes + v->begin[id];
     const bool is_byte = v->by_characters && v->kind[id] == FB_TOKEN_BYTE;
-    const int byte = is_byte ? byte_of(text) : -1;
+    const int byte = is_byte ? fb_token_byte(text) : -1;
     size_t n = text.n;
     bool is_word = false;
 
