@@ -83,7 +83,7 @@ fb_status fb_specials_make(fb_specials *s, const fb_tokens *t, bool rewritten)
 
     for (int32_t id = 0; id < t->n; id++)
         n += is_special(t, id, rewritten);
-    s->list = fb_alloc(FB_ACCOUNT_other, n * sizeof *s->list);
+    s->list = fb_alloc(FB_ACCOUNT_other, (n + 1) * sizeof *s->list);
     if (s->list == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a tokenizer");
     for (int32_t id = 0; id < t->n; id++)
         if (is_special(t, id, rewritten)) FB_TRY(add(s, t, id));
