@@ -1,4 +1,4 @@
-/* large.c - see pool.h.
+/* large.c - see large.h.
  *
  * SPDX-License-Identifier: MIT
  */

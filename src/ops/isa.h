@@ -51,6 +51,8 @@ typedef struct fb_isa_rows {
     void (*exp)(const float *x, float *out, int64_t n);
     /* The largest; -inf for n = 0. NaN elements are passed over. */
     float (*max)(const float *x, int64_t n);
+    /* x = -inf where `hidden` is not 0. */
+    void (*hide)(float *x, const uint8_t *hidden, int64_t n);
     /* x = exp(x - max). */
     void (*exp_minus)(float *x, int64_t n, float max);
     /* to[j] = fma(x[r][j], factor[r], to[j]) for r ascending. */

@@ -73,6 +73,12 @@ static float max_row(const float *x, int64_t n)
     return max;
 }
 
+static void hide(float *x, const uint8_t *hidden, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = hidden[i] != 0 ? -__builtin_inff() : x[i];
+}
+
 static void exp_minus(float *x, int64_t n, float max)
 {
     int64_t i = 0;
@@ -221,6 +227,7 @@ extern const fb_isa_rows FB_TABLE(fb_isa_rows);
 const fb_isa_rows FB_TABLE(fb_isa_rows) = {
     .exp = exp_row,
     .max = max_row,
+    .hide = hide,
     .exp_minus = exp_minus,
     .add_rows = add_rows,
     .divide = divide,
