@@ -23,6 +23,7 @@ enum {
     TALLEST_WIDE = 3,
     TALLEST_WITH_SUMS = FB_LANES == 16 ? 8 : 4, /* these need registers too */
     ROWS_IN_CACHE = 192,                        /* of x, while all panels pass by */
+    LINE = 64,                                  /* bytes */
     RUN = FB_EIGHT_RUN,
 };
 _Static_assert(PANEL % WIDTH == 0, "a panel is a number of tiles");
@@ -33,6 +34,8 @@ typedef struct place {
     const fb_eight *eights; /* of the panel; NULL: floats */
     int64_t column;         /* of the panel */
     float *out, *sums;
+    const char *ahead; /* lines of the next panel: one is asked for every so many k */
+    int64_t every;
 } place;
 
 /* The sums of a tile; a constant number of them where this is expanded: registers. */
@@ -130,13 +133,20 @@ FB_INLINE void tile(int height, int vectors, bool with_sums, const fb_product *p
 {
     const float *x = at->x, *panel = at->panel + at->column;
     const int64_t stride = p->x_stride;
+    const char *ahead = at->ahead;
     tile_sums sums;
 
     begin_sums(height, vectors, with_sums, p, at, &sums);
-    /* Low tiles have little to do in one step. */
-    FB_TWICE
-    for (int64_t k = 0; k < p->k; k++)
-        add_row(height, vectors, with_sums, x + k, stride, panel + k * PANEL, &sums);
+    for (int64_t k = 0; k < p->k; ahead += LINE) {
+        const int64_t end = p->k - k < at->every ? p->k : k + at->every;
+
+        __builtin_prefetch(ahead, 0, 2);
+        /* Low tiles have little to do in one step. */
+        FB_TWICE
+        for (; k < end; k++)
+            add_row(height, vectors, with_sums, x + k, stride, panel + k * PANEL,
+                    &sums);
+    }
     end_sums(height, vectors, with_sums, p, at, &sums);
 }
 
@@ -268,6 +278,12 @@ static void narrow_tile(tile_of_height *run, int height, const fb_product *p,
         memcpy(at->out + r * p->out_stride, whole[r], (size_t)columns * sizeof **whole);
 }
 
+/* Lines that a tile asks for. */
+static int64_t lines_ahead(const fb_product *p, const place *at)
+{
+    return (p->k + at->every - 1) / at->every;
+}
+
 /* A panel's tiles side by side for some rows. The first makes the sums. */
 static void tiles_in_panel(int height, const fb_product *p, place at, int64_t columns)
 {
@@ -286,6 +302,7 @@ static void tiles_in_panel(int height, const fb_product *p, place at, int64_t co
         else
             narrow_tile(here, height, p, &at, columns - at.column);
         at.out += WIDTH;
+        at.ahead += lines_ahead(p, &at) * LINE;
         at.sums = NULL;
     }
 }
@@ -302,6 +319,17 @@ static cut cut_rows(int64_t rows, int tallest)
     return (cut){n, (int)rows % n, (int)rows / n};
 }
 
+/* While some tiles work on a panel, the next one comes near: it has two lines for each k
+ * (of 32 floats), and every tile asks for its part of them. */
+static void look_ahead(const fb_product *p, int n_tiles, int64_t c, place *at)
+{
+    at->every = p->k + 1;
+    at->ahead = (const char *)p->x; /* nothing new */
+    if (c + PANEL >= p->columns || p->eights != NULL || n_tiles < 2) return;
+    at->every = n_tiles * (PANEL / WIDTH) * LINE / (PANEL * (int)sizeof(float));
+    at->ahead = (const char *)(at->panel + PANEL * p->panel_stride);
+}
+
 /* Some rows times the panel that begins at column c. */
 static void panel_times_rows(const fb_product *p, int64_t first, cut rows, int64_t c)
 {
@@ -313,27 +341,34 @@ static void panel_times_rows(const fb_product *p, int64_t first, cut rows, int64
     else
         at.panel = p->panels + c * p->panel_stride;
     if (c == 0 && p->sums != NULL) at.sums = p->sums + first;
+    look_ahead(p, rows.n, c, &at);
     for (int i = 0; i < rows.n; i++) {
         const int height = rows.height + (i < rows.high);
 
         tiles_in_panel(height, p, at, p->columns - c);
         at.x += height * p->x_stride;
         at.out += height * p->out_stride;
+        at.ahead += PANEL / WIDTH * lines_ahead(p, &at) * LINE;
         if (at.sums != NULL) at.sums += height;
     }
 }
 
+/* Some rows times all panels, one after the other. */
+static void panels_times_rows(const fb_product *p, int64_t first, int64_t rows)
+{
+    const cut plain = cut_rows(rows, TALLEST);
+    const cut summing = p->sums != NULL ? cut_rows(rows, TALLEST_WITH_SUMS) : plain;
+
+    panel_times_rows(p, first, summing, 0);
+    for (int64_t c = PANEL; c < p->columns; c += PANEL)
+        panel_times_rows(p, first, plain, c);
+}
+
 static void product(const fb_product *p)
 {
-    for (int64_t r = 0; r < p->rows; r += ROWS_IN_CACHE) {
-        const int64_t rows = p->rows - r < ROWS_IN_CACHE ? p->rows - r : ROWS_IN_CACHE;
-        const cut plain = cut_rows(rows, TALLEST);
-        const cut first = p->sums != NULL ? cut_rows(rows, TALLEST_WITH_SUMS) : plain;
-
-        panel_times_rows(p, r, first, 0);
-        for (int64_t c = PANEL; c < p->columns; c += PANEL)
-            panel_times_rows(p, r, plain, c);
-    }
+    for (int64_t r = 0; r < p->rows; r += ROWS_IN_CACHE)
+        panels_times_rows(p, r,
+                          p->rows - r < ROWS_IN_CACHE ? p->rows - r : ROWS_IN_CACHE);
 }
 
 /* --- making panels */
@@ -366,12 +401,12 @@ FB_INLINE void turn_four(const float *rows, int64_t stride, float *panel)
 /* A cache line of each row at a time, four rows side by side. */
 static void turn(const float *rows, int64_t stride, int64_t k, float *panel)
 {
-    enum { LINE = 16, FOUR = 4 };
+    enum { LINE_OF_FLOATS = LINE / 4, FOUR = 4 };
     int64_t i = 0;
 
-    for (; i + LINE <= k; i += LINE)
+    for (; i + LINE_OF_FLOATS <= k; i += LINE_OF_FLOATS)
         for (int64_t r = 0; r < PANEL; r += FOUR)
-            for (int64_t j = i; j < i + LINE; j += FOUR)
+            for (int64_t j = i; j < i + LINE_OF_FLOATS; j += FOUR)
                 turn_four(rows + r * stride + j, stride, panel + j * PANEL + r);
     for (; i < k; i++)
         for (int64_t r = 0; r < PANEL; r++)
