@@ -52,10 +52,12 @@ static fb_status multiply(const struct linear *l, int64_t block, int64_t p, int6
         .scale = 1,
     };
 
-    if (is_of_eights(l))
+    if (is_of_eights(l)) {
         product.eights = fb_weight_eights(l->weight, p);
-    else
-        FB_TRY(fb_weight_panel(l->weight, l->native->isa, p, room, &product.panels));
+        l->native->isa->tiles->product_of_eights(&product);
+        return FB_OK;
+    }
+    FB_TRY(fb_weight_panel(l->weight, l->native->isa, p, room, &product.panels));
     l->native->isa->tiles->product(&product);
     return FB_OK;
 }
