@@ -23,7 +23,6 @@ enum {
     TALLEST_WIDE = 3,
     TALLEST_WITH_SUMS = FB_LANES == 16 ? 8 : 4, /* these need registers too */
     ROWS_IN_CACHE = 192,                        /* of x, while all panels pass by */
-    K_AT_ONCE = 32,                             /* between looks at the next panel */
     LINE = 64,                                  /* bytes */
     RUN = FB_EIGHT_RUN,
 };
@@ -119,10 +118,11 @@ FB_INLINE void add_row(int height, int vectors, bool with_sums, const float *x,
     add_products(height, vectors, with_sums, x, stride, w, sums);
 }
 
-/* A product at work, and how many lines of the next panel a tile asks for at a time. */
+/* A product at work, and how many lines of the next panel a tile asks for every so many
+ * k. */
 typedef struct job {
     fb_product p;
-    int64_t lines;
+    int64_t lines, every;
 } job;
 
 FB_INLINE void tile(int height, int vectors, bool with_sums, const job *j,
@@ -130,14 +130,13 @@ FB_INLINE void tile(int height, int vectors, bool with_sums, const job *j,
                     const char *ahead)
 {
     const fb_product *p = &j->p;
-    const int64_t stride = p->x_stride, lines = j->lines;
-    const int64_t step = lines > 0 ? K_AT_ONCE : p->k;
+    const int64_t stride = p->x_stride, step = j->every;
     tile_sums sums;
 
     begin_sums(height, vectors, with_sums, p, out, row_sums, &sums);
     for (int64_t k = 0, end; k < p->k; k = end) {
         end = p->k - k < step ? p->k : k + step;
-        for (int64_t i = 0; i < lines; i++, ahead += LINE)
+        for (int64_t i = 0; i < j->lines; i++, ahead += LINE)
             __builtin_prefetch(ahead, 0, 2);
         /* Low tiles have little to do in one step. */
         FB_TWICE
@@ -307,6 +306,7 @@ static void narrow_tile(tile_of_height *run, int height, const job *w, const flo
     read_narrow(&w->p, height, columns, out, room);
     narrow.p.out_stride = PANEL;
     narrow.lines = 0;
+    narrow.every = w->p.k + 1;
     run(&narrow, x, panel, room[0], sums, NULL);
     write_narrow(&w->p, height, columns, out, room);
 }
@@ -314,7 +314,7 @@ static void narrow_tile(tile_of_height *run, int height, const job *w, const flo
 /* Bytes of the next panel that a tile asks for. */
 static int64_t bytes_ahead(const job *w)
 {
-    return (w->p.k + K_AT_ONCE - 1) / K_AT_ONCE * w->lines * LINE;
+    return (w->p.k + w->every - 1) / w->every * w->lines * LINE;
 }
 
 /* A panel's tiles side by side for some rows. The first makes the sums. */
@@ -342,11 +342,11 @@ static void tiles_in_panel(int height, const job *w, const float *x, const float
  * its part. One tile alone has nothing else to do. */
 static const char *look_ahead(job *w, int n_tiles, int64_t c)
 {
-    const int parts = n_tiles * (PANEL / WIDTH);
-    const int lines = K_AT_ONCE * PANEL * (int)sizeof(float) / LINE;
+    const int parts = n_tiles * (PANEL / WIDTH), per_k = PANEL * 4 / LINE;
     const bool has_next = n_tiles > 1 && c + PANEL < w->p.columns;
 
-    w->lines = has_next ? (lines + parts - 1) / parts : 0;
+    w->every = has_next ? parts <= 8 ? 8 : 32 : w->p.k + 1;
+    w->lines = has_next ? (w->every * per_k + parts - 1) / parts : 0;
     return (const char *)(w->p.panels + (c + PANEL) * w->p.panel_stride);
 }
 
