@@ -4,9 +4,10 @@ set -eu
 cd "$(dirname "$0")/.."
 venv=build/bench-venv
 if [ ! -f $venv/ready ]; then
-    echo "installing transformers and kvpress into $venv (once)" >&2
+    echo "installing transformers and kvpress into $venv, building llama.cpp there (once)" >&2
     python3 -m venv $venv
-    $venv/bin/pip install -q -r bench/requirements.txt
+    # llama.cpp from source: with the instructions of this machine
+    CMAKE_ARGS="-DLLAVA_BUILD=OFF" $venv/bin/pip install -q --no-binary llama-cpp-python -r bench/requirements.txt
     touch $venv/ready
 fi
 tools/fetch_model.sh >/dev/null

@@ -1,11 +1,14 @@
 /* engine_bench.c - times of the engine, as JSON; bench/bench.py runs and compares them.
  *
- *     engine_bench MODEL THREADS sweep PROMPTS.json KEPT.json
+ *     engine_bench MODEL THREADS sweep PROMPTS.json KEPT.json [RULES BUDGETS]
+ *     engine_bench MODEL THREADS cell PROMPTS.json KEPT.json RULE BUDGET
  *     engine_bench MODEL THREADS context TOKENS [signals]
  *     engine_bench MODEL THREADS limit TOKENS
- *     engine_bench MODEL THREADS decode VARIANTS TOKENS STEPS
+ *     engine_bench MODEL THREADS decode VARIANTS TOKENS STEPS [resident]
  *
- * sweep    8 rules x 4 budgets on every prompt of the file: one reading, one batch
+ * sweep    8 rules x 4 budgets (or the first few of them) on every prompt of the file: one
+ *          reading, one batch
+ * cell     one rule at one budget, the same way
  * context  one context pass, plain or with the signals of all rules
  * limit    the matrix products of that pass, of weights and of attention, and no more
  * decode   seconds per step of a batch of variants of one context
@@ -22,11 +25,11 @@
 #include <string.h>
 #include <sys/resource.h>
 
-static const char *const expressions[] = {
+static const char *expressions[] = {
     "random", "streaming_llm", "knorm",         "keydiff",
     "tova",   "snapkv",        "adakv(snapkv)", "observed_attention",
 };
-static const char *const budgets[] = {"75%", "50%", "25%", "10%"};
+static const char *budgets[] = {"75%", "50%", "25%", "10%"};
 
 enum { RULES = 8, BUDGETS = 4, CELLS = RULES * BUDGETS, ANSWER = 32 };
 
@@ -34,6 +37,7 @@ static fb_ops *ops;
 static fb_model *model;
 static fb_engine *engine;
 static fb_bound_rule *rules[RULES];
+static int n_rules = RULES, n_budgets = BUDGETS; /* of a sweep */
 
 static void stop_on(fb_status status)
 {
@@ -62,14 +66,13 @@ static int32_t *make_ids(int64_t n)
     return ids;
 }
 
-static void read_with_rules(fb_reading **out, const int32_t *ids, int64_t n,
-                            int n_rules)
+static void read_with_rules(fb_reading **out, const int32_t *ids, int64_t n, int count)
 {
     fb_seeded_rule seeded[RULES];
 
-    for (int r = 0; r < n_rules; r++)
+    for (int r = 0; r < count; r++)
         seeded[r] = (fb_seeded_rule){rules[r], 1};
-    stop_on(fb_read(out, engine, ids, n, seeded, n_rules, 1));
+    stop_on(fb_read(out, engine, ids, n, seeded, count, 1));
 }
 
 /* --- sweep ------------------------------------------------------------------------------ */
@@ -116,31 +119,33 @@ static void sweep_prompt(const json_t *prompt, json_t *timing, json_t *out)
     int32_t *context = read_ids(json_object_get(prompt, "context"), &n);
     int32_t *question = read_ids(json_object_get(prompt, "question"), &n_question);
     const fb_question q = {question, none, n_question, 1};
+    const int n_cells = n_rules * n_budgets;
     fb_reading *reading;
 
-    read_with_rules(&reading, context, n, RULES);
+    read_with_rules(&reading, context, n, n_rules);
     json_array_append_new(timing, json_real(seconds_since(start)));
     start = fb_time_ns();
-    for (int c = 0; c < CELLS; c++) {
+    for (int c = 0; c < n_cells; c++) {
         const fb_model_facts *f = fb_model_get_facts(model);
-        const fb_cache_shape shape = {f->layers, f->kv_heads, f->head_dim, FB_F32};
+        const fb_cache_shape shape = {f->global_layers, f->kv_heads, f->head_dim,
+                                      FB_F32};
         fb_budget budget;
 
-        stop_on(fb_budget_parse(&budget, budgets[c % BUDGETS]));
-        stop_on(fb_evict(&variant[c], reading, c / BUDGETS, &published, 0,
+        stop_on(fb_budget_parse(&budget, budgets[c % n_budgets]));
+        stop_on(fb_evict(&variant[c], reading, c / n_budgets, &published, 0,
                          fb_budget_entries(&budget, &shape, n, FB_ROUND_KVPRESS)));
     }
     json_array_append_new(timing, json_real(seconds_since(start)));
     start = fb_time_ns();
-    stop_on(fb_answer_group(reading, variant, CELLS, &q, &options, answer));
+    stop_on(fb_answer_group(reading, variant, n_cells, &q, &options, answer));
     json_array_append_new(timing, json_real(seconds_since(start)));
-    for (int c = 0; c < CELLS; c++) {
+    for (int c = 0; c < n_cells; c++) {
         json_array_append_new(
             out,
-            json_pack("{s:s, s:s, s:o, s:o}", "rule", expressions[c / BUDGETS],
-                      "budget", budgets[c % BUDGETS], "answer",
+            json_pack("{s:s, s:s, s:o, s:o}", "rule", expressions[c / n_budgets],
+                      "budget", budgets[c % n_budgets], "answer",
                       list_of_ids(answer[c].ids, answer[c].n_ids), "kept",
-                      c % BUDGETS == 1 ? kept_positions(variant[c]) : json_null()));
+                      c % n_budgets == 1 ? kept_positions(variant[c]) : json_null()));
         fb_answer_clear(&answer[c]);
         fb_variant_free(variant[c]);
     }
@@ -339,18 +344,36 @@ int main(int argc, char **argv)
 {
     const char *what = argc > 3 ? argv[3] : "";
     fb_ops_options options = {0};
+    fb_model_options form = {FB_WEIGHTS_UNPACKED};
 
     if (argc < 5) {
         (void)fprintf(stderr, "usage: see the head of bench/engine_bench.c\n");
         return 2;
     }
     options.threads = atoi(argv[2]);
+    if (strcmp(argv[argc - 1], "resident") == 0) {
+        form.weights = FB_WEIGHTS_RESIDENT;
+        argc--;
+    }
+    if (strcmp(what, "cell") == 0 && argc == 8) {
+        expressions[0] = argv[6];
+        budgets[0] = argv[7];
+        n_rules = n_budgets = 1;
+        what = "sweep";
+        argc = 6;
+    }
     for (int r = 0; r < RULES; r++)
         stop_on(fb_rule_parse(&rules[r], expressions[r]));
     stop_on(fb_ops_open(&ops, &options));
-    stop_on(fb_model_open(&model, ops, argv[1], NULL));
+    stop_on(fb_model_open(&model, ops, argv[1], &form));
     stop_on(fb_engine_open(&engine, ops, model, NULL));
-    if (strcmp(what, "sweep") == 0 && argc == 6)
+    if (strcmp(what, "sweep") == 0 && argc == 8) {
+        n_rules = atoi(argv[6]);
+        n_budgets = atoi(argv[7]);
+    }
+    if (n_rules < 1 || n_rules > RULES || n_budgets < 1 || n_budgets > BUDGETS)
+        return 2;
+    if (strcmp(what, "sweep") == 0 && (argc == 6 || argc == 8))
         finish(sweep(argv[4], argv[5]));
     else if (strcmp(what, "context") == 0)
         finish(context_pass(atoll(argv[4]), argc > 5));

@@ -85,24 +85,18 @@ struct record {
 
 /* --- seams --- */
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
-}
-
-/* `text`, with `separator` in front where `before` does not end and `text` does not
- * begin with white space. */
+/* `text`, with what belongs between `before` and it. */
 static fb_status join(fb_records *file, const char *before, const char *separator,
                       const char *text, const char **out)
 {
-    const size_t n = strlen(before), size = strlen(separator) + strlen(text) + 1;
+    const char *seam = fb_seam(before, strlen(before), separator, text);
+    const size_t size = strlen(seam) + strlen(text) + 1;
     void *room;
 
     *out = text;
-    if (n == 0 || is_space(before[n - 1]) || is_space(text[0]) || text[0] == 0)
-        return FB_OK;
+    if (seam[0] == 0) return FB_OK;
     FB_TRY(fb_records_room(file, size, &room));
-    (void)snprintf(room, size, "%s%s", separator, text);
+    (void)snprintf(room, size, "%s%s", seam, text);
     *out = room;
     return FB_OK;
 }

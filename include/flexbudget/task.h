@@ -242,6 +242,13 @@ FB_MUST_USE fb_status fb_records_note_unknown(fb_records *records,
                                               const fb_field *fields,
                                               const fb_task_env *env);
 
+/* --- texts of a user --- */
+
+/* What belongs between `before` [n] and `after`: `separator` where neither end of the
+ * seam has white space, else nothing. A question of one's own has "\n\n" in front. */
+const char *fb_seam(const char *before, size_t n, const char *separator,
+                    const char *after);
+
 /* SHA-256 of a text in hex, for keys. */
 enum { FB_TEXT_KEY = 65 };
 void fb_text_key(const char *text, char out[FB_TEXT_KEY]);

@@ -176,30 +176,41 @@ static fb_status read_growing(int file, size_t first, size_t most, char **out,
     return FB_OK;
 }
 
+/* Of an open file that is perhaps `size` bytes long. */
+static fb_status read_whole(int file, off_t size, size_t most, char **out,
+                            size_t *n_out)
+{
+    const size_t guess = size > 0 ? (size_t)size : 4096;
+    char *bytes = NULL;
+    fb_status status =
+        read_growing(file, guess < most ? guess : most, most, &bytes, n_out);
+
+    if (status == FB_OK)
+        *out = bytes;
+    else
+        fb_free(bytes);
+    return status;
+}
+
 fb_status fb_file_read(char **out, size_t *n_out, const char *path, size_t most)
 {
     struct stat info;
     int file;
-    char *bytes = NULL;
-    size_t n = 0;
     fb_status status = open_file(&file, &info, path);
 
     *out = NULL;
     *n_out = 0;
     if (status == FB_OK && (uintmax_t)info.st_size > most) status = too_large(most);
-    if (status == FB_OK) {
-        const size_t guess = info.st_size > 0 ? (size_t)info.st_size : 4096;
-
-        status = read_growing(file, guess < most ? guess : most, most, &bytes, &n);
-    }
+    if (status == FB_OK) status = read_whole(file, info.st_size, most, out, n_out);
     close_file(file);
-    if (status != FB_OK) {
-        fb_free(bytes);
-        return status;
-    }
-    *out = bytes;
-    *n_out = n;
-    return FB_OK;
+    return status;
+}
+
+fb_status fb_file_read_input(char **out, size_t *n_out, size_t most)
+{
+    *out = NULL;
+    *n_out = 0;
+    return read_whole(STDIN_FILENO, 0, most, out, n_out);
 }
 
 fb_status fb_file_open(FILE **out, const char *path)

@@ -1,6 +1,7 @@
 /* file.h - files read whole, mapped, or written so that a crash leaves the old one.
  *
- * What is read is a regular file: a folder, a pipe, a socket or a device is FB_FORMAT.
+ * What is read by name is a regular file: a folder, a pipe, a socket or a device is
+ * FB_FORMAT.
  * Sentences do not name the path: the caller does, with fb_context.
  *
  * SPDX-License-Identifier: MIT
@@ -32,6 +33,8 @@ FB_MUST_USE fb_status fb_file_open(FILE **out, const char *path);
  * fb_free. FB_FORMAT if it is larger. */
 FB_MUST_USE fb_status fb_file_read(char **out, size_t *n_out, const char *path,
                                    size_t most);
+/* The same of standard input, whatever it is, up to its end. */
+FB_MUST_USE fb_status fb_file_read_input(char **out, size_t *n_out, size_t most);
 /* Writes `path` by way of a temporary file beside it and a rename; mode and links of an
  * existing file stay, a device or pipe is written to. */
 FB_MUST_USE fb_status fb_file_write(const char *path, const void *bytes, size_t n);

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 
 #include "base/check.h"
+#include "base/large.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@ enum { ALIGNMENT = 64, HUGE_PAGE = 1 << 21 };
 
 struct header {
     size_t size;
+    size_t capacity; /* of a large block, the header included; 0: a small one */
     fb_account account;
 };
 _Static_assert(sizeof(struct header) <= ALIGNMENT, "the header fits before a block");
@@ -42,20 +44,34 @@ static int is_told_to_fail(void)
     return atomic_load(&fail_in) > 0 && atomic_fetch_sub(&fail_in, 1) == 1;
 }
 
+/* A kept block, or a fresh one on huge pages: with fewer misses of the TLB one sequence
+ * decodes a quarter faster. */
+static void *take_large(size_t size, size_t *capacity)
+{
+    void *base = fb_large_take(size, capacity);
+
+    if (base != NULL) return base;
+    *capacity = size;
+    /* Not aligned_alloc, which wants a multiple of the alignment: here 2 MiB. */
+    if (posix_memalign(&base, HUGE_PAGE, size) != 0) return NULL;
+    (void)madvise(base, size, MADV_HUGEPAGE);
+    return base;
+}
+
 void *fb_alloc(fb_account account, size_t size)
 {
-    const size_t alignment = size < HUGE_PAGE ? ALIGNMENT : HUGE_PAGE;
-    size_t rounded;
-    void *base;
+    size_t rounded, capacity = 0;
+    void *base = NULL;
 
     FB_ASSERT(account < FB_ACCOUNT_COUNT);
     if (is_told_to_fail() || size > SIZE_MAX / 2) return NULL;
     rounded = (size + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    /* Not aligned_alloc, which wants a multiple of the alignment: here 2 MiB. */
-    if (posix_memalign(&base, alignment, rounded) != 0) return NULL;
-    /* Fewer misses of the TLB: one sequence decodes a quarter faster. */
-    if (size >= HUGE_PAGE) (void)madvise(base, rounded, MADV_HUGEPAGE);
-    *(struct header *)base = (struct header){size, account};
+    if (size >= HUGE_PAGE)
+        base = take_large(rounded, &capacity);
+    else if (posix_memalign(&base, ALIGNMENT, rounded) != 0)
+        base = NULL;
+    if (base == NULL) return NULL;
+    *(struct header *)base = (struct header){size, capacity, account};
     charge(account, size);
     return (char *)base + ALIGNMENT;
 }
@@ -84,12 +100,12 @@ void *fb_realloc(fb_account account, void *old, size_t size)
 
 void fb_free(void *block)
 {
-    const struct header *header;
+    struct header *header;
 
     if (block == NULL) return;
     header = header_of(block);
     atomic_fetch_sub(&now[header->account], header->size);
-    free((char *)block - ALIGNMENT);
+    if (header->capacity == 0 || !fb_large_keep(header, header->capacity)) free(header);
 }
 
 char *fb_strdup(const char *text)

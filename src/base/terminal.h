@@ -11,7 +11,11 @@
 bool fb_terminal_is(int descriptor);
 /* Columns: the terminal's, else COLUMNS, else 80; 20 to 500. */
 int fb_terminal_width(int descriptor);
-/* A terminal, not TERM=dumb, and NO_COLOR (https://no-color.org) is unset or empty. */
+/* Lines: the terminal's, else LINES, else 24; at least 1. */
+int fb_terminal_height(int descriptor);
+/* A terminal that moves its cursor: TERM is set, and not to dumb. */
+bool fb_terminal_moves(int descriptor);
+/* Such a terminal, and NO_COLOR (https://no-color.org) is unset or empty. */
 bool fb_terminal_has_colour(int descriptor);
 
 #endif

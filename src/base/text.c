@@ -286,29 +286,46 @@ void fb_text_add_quoted(fb_text *text, const char *word)
 /* --- UTF-8 --- */
 
 /* Unicode 15, table 3-7: the second byte has a range of its own after some first ones,
- * which excludes overlong forms, surrogates and what lies above U+10FFFF. */
-size_t fb_utf8_length(const char *bytes, size_t n)
+ * which excludes overlong forms, surrogates and what lies above U+10FFFF. How many of
+ * the bytes belong to a character; of `length_out` that it has, 0: there is none. */
+static size_t match_character(const char *bytes, size_t n, size_t *length_out)
 {
     const unsigned char *b = (const unsigned char *)bytes;
-    const size_t length = n == 0        ? 0
-                          : b[0] < 0x80 ? 1
-                          : b[0] < 0xC2 ? 0
-                          : b[0] < 0xE0 ? 2
-                          : b[0] < 0xF0 ? 3
-                          : b[0] < 0xF5 ? 4
-                                        : 0;
-    const unsigned char low = n == 0         ? 0
-                              : b[0] == 0xE0 ? 0xA0
-                              : b[0] == 0xF0 ? 0x90
-                                             : 0x80;
-    const unsigned char high = n == 0         ? 0
-                               : b[0] == 0xED ? 0x9F
-                               : b[0] == 0xF4 ? 0x8F
-                                              : 0xBF;
+    const unsigned char first = n == 0 ? 0xFF : b[0];
+    const size_t length = first < 0x80   ? 1
+                          : first < 0xC2 ? 0
+                          : first < 0xE0 ? 2
+                          : first < 0xF0 ? 3
+                          : first < 0xF5 ? 4
+                                         : 0;
+    size_t i = 1;
 
-    if (length == 0 || length > n) return 0;
-    if (length > 1 && (b[1] < low || b[1] > high)) return 0;
-    for (size_t i = 2; i < length; i++)
-        if (b[i] < 0x80 || b[i] > 0xBF) return 0;
-    return length;
+    *length_out = length;
+    for (; i < length && i < n; i++) {
+        const unsigned char low = i > 1           ? 0x80
+                                  : first == 0xE0 ? 0xA0
+                                  : first == 0xF0 ? 0x90
+                                                  : 0x80;
+        const unsigned char high = i > 1           ? 0xBF
+                                   : first == 0xED ? 0x9F
+                                   : first == 0xF4 ? 0x8F
+                                                   : 0xBF;
+
+        if (b[i] < low || b[i] > high) break;
+    }
+    return i;
+}
+
+size_t fb_utf8_length(const char *bytes, size_t n)
+{
+    size_t length;
+
+    return match_character(bytes, n, &length) == length ? length : 0;
+}
+
+bool fb_utf8_is_cut(const char *bytes, size_t n)
+{
+    size_t length;
+
+    return match_character(bytes, n, &length) == n && n < length;
 }

@@ -56,5 +56,7 @@ bool fb_parse_real(const char *string, double *out);
 
 /* Bytes of the UTF-8 character at `bytes` [n], or 0 if there is none that is valid. */
 size_t fb_utf8_length(const char *bytes, size_t n);
+/* True if `bytes` [n] are not a character, but become one with more bytes behind them. */
+bool fb_utf8_is_cut(const char *bytes, size_t n);
 
 #endif

@@ -173,6 +173,12 @@ fb_status fb_cache_take_last(fb_cache *cache, fb_ops *ops, int64_t layer,
     return fb_ops_status(ops);
 }
 
+void fb_cache_turn(fb_cache *cache, fb_ops *ops, int64_t slot, fb_tensor cosine,
+                   fb_tensor sine)
+{
+    fb_kv_turn(ops, cache->kv, slot, cosine, sine);
+}
+
 fb_part fb_cache_part(const fb_cache *cache, int64_t layer, int64_t kv_head,
                       const uint8_t *hidden)
 {

@@ -54,6 +54,10 @@ void fb_cache_empty(fb_cache *cache);
 FB_MUST_USE fb_status fb_cache_take_last(fb_cache *cache, fb_ops *ops, int64_t layer,
                                          const fb_cache *from);
 
+/* Rotates the keys of a slot further: entry j by row j of cosine, sine [entries, r/2]. */
+void fb_cache_turn(fb_cache *cache, fb_ops *ops, int64_t slot, fb_tensor cosine,
+                   fb_tensor sine);
+
 /* What attention reads: a part of all entries of a slot. `hidden` may be NULL. */
 fb_part fb_cache_part(const fb_cache *cache, int64_t layer, int64_t kv_head,
                       const uint8_t *hidden);

@@ -13,6 +13,13 @@
 
 typedef struct fb_line fb_line;
 
+/* A setting of an experiment that a command takes. */
+typedef struct fb_taken {
+    fb_setting setting;
+    const char *initial; /* the command's own default; NULL: that of an experiment */
+    const char *help;    /* likewise */
+} fb_taken;
+
 typedef struct fb_command {
     const char *name;
     const char *arguments; /* "[FILE]" */
@@ -23,8 +30,9 @@ typedef struct fb_command {
     const char *const *reading;
     const char *codes; /* exit codes beyond 0, 1 and 2; NULL */
     const fb_option *options;
-    bool has_settings; /* takes the settings of an experiment too */
-    int least, most;   /* arguments; most -1: any number */
+    bool has_settings;     /* takes the settings of an experiment too: */
+    const fb_taken *taken; /* these, up to FB_SET_COUNT; NULL: all */
+    int least, most;       /* arguments; most -1: any number */
     /* One of the two: `print` makes what stdout is to show, written once it is whole;
      * `run` does all there is to do and gives the exit code. */
     fb_status (*print)(const fb_line *line, fb_text *out);
@@ -48,6 +56,9 @@ extern const fb_option fb_common_options[];
 #include "cli/list.h"
 #undef FB_COMMAND
 const fb_command *fb_command_find(const char *name); /* NULL if there is none */
+/* The settings of a command with settings as it takes them, rows[FB_SET_COUNT + 1]: the
+ * others have no name. */
+void fb_command_settings(const fb_command *command, fb_option *rows);
 
 /* Parses argv behind the command's name. `line` is cleared with fb_line_clear in any
  * case. */
@@ -63,6 +74,8 @@ void fb_say_called(const char *word);
 const char *fb_say_program(void);       /* as a shell reads it */
 void fb_say_setup(const fb_line *line); /* colours and quiet, from the options */
 bool fb_say_is_quiet(void);
+/* Whether what goes to a file descriptor is to have colours. */
+bool fb_say_has_colour(const fb_line *line, int descriptor);
 /* To stderr: "flexbudget: error: ..." with place and help lines as the sentence has
  * them. */
 void fb_say_error(const char *sentence);

@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 #include "model/model.h"
 
-enum { JSON };
+enum { JSON, FAMILIES };
 
 static const fb_option options[] = {
     [JSON] = {.name = "json",
@@ -16,6 +16,11 @@ static const fb_option options[] = {
               .initial = "off",
               .group = "Output",
               .help = "JSON"},
+    [FAMILIES] = {.name = "families",
+                  .type = FB_TYPE_FLAG,
+                  .initial = "off",
+                  .group = "Output",
+                  .help = "the families that are read, instead of a model"},
     FB_OPTION_END,
 };
 
@@ -103,6 +108,49 @@ static void print_text(const fb_model *model, fb_text *out)
     fb_text_printf(out, "sha256     %s\n", f->sha256);
 }
 
+/* What makes a family another network than a plain Llama. */
+static void print_traits(const fb_family *f, fb_text *out)
+{
+    const struct {
+        bool has;
+        const char *words;
+    } all[] = {
+        {f->has_qkv_bias, "bias on q, k, v"},
+        {f->has_qk_norm, "norm on the heads of q and k"},
+        {f->has_post_norms, "norms behind attention and network"},
+        {f->fuses_qkv, "q, k, v in one tensor"},
+        {f->fuses_gate_up, "gate and up in one tensor"},
+        {f->gate == FB_GATE_GELU, "GELU"},
+        {f->scales_embedding, "scaled embedding"},
+        {f->local_theta > 0, "two rotary bases"},
+        {f->may_slide, f->global_every > 0 ? "sliding and global layers" : "windows"},
+    };
+    bool first = true;
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (!all[i].has) continue;
+        fb_text_printf(out, "%s%s", first ? "" : ", ", all[i].words);
+        first = false;
+    }
+    if (first) fb_text_puts(out, "-");
+}
+
+/* A table in Markdown: docs/MODELS.md holds it as it is printed. */
+static void print_families(fb_text *out)
+{
+    fb_text_puts(out, "| family | models | GGUF | config.json | beside a plain Llama | "
+                      "largest difference from transformers |\n"
+                      "|---|---|---|---|---|---|\n");
+    for (int i = 0; i < fb_n_families; i++) {
+        const fb_family *f = &fb_families[i];
+
+        fb_text_printf(out, "| %s | %s | %s | %s | ", f->name, f->models,
+                       f->gguf == NULL ? "llama" : f->gguf, f->config);
+        print_traits(f, out);
+        fb_text_printf(out, " | %s |\n", f->checked);
+    }
+}
+
 static void print_json(const fb_model *model, fb_text *out)
 {
     const fb_model_facts *f = fb_model_get_facts(model);
@@ -144,10 +192,15 @@ static fb_status print(const fb_line *line, fb_text *out)
     fb_model *model = NULL;
     fb_status status;
 
+    if (fb_values_flag(&line->own, FAMILIES)) {
+        print_families(out);
+        return FB_OK;
+    }
     if (line->n_arguments == 0)
         return fb_fail(FB_USAGE,
-                       "which model: the path of a GGUF file, 'builtin' for the small "
-                       "one inside the program, or the name of a file in the folder "
+                       "which model: the path of a GGUF file or of a folder with "
+                       "config.json and safetensors, 'builtin' for the small one "
+                       "inside the program, or the name of a file in the folder "
                        "FLEXBUDGET_MODELS (after 'make demo': build/models)\n"
                        "help: flexbudget model builtin");
     status = fb_model_find(&path, line->arguments[0]);
@@ -165,8 +218,10 @@ const fb_command fb_command_model = {
     .summary = "what is in a model file",
     .about =
         "Prints shapes, bytes of the cache per token, tokenizer, chat template and "
-        "hash of a GGUF file, without loading its weights.",
+        "hash of a GGUF file or a folder with config.json and safetensors, without "
+        "loading its weights.",
     .examples = "flexbudget model builtin\n"
+                "flexbudget model --families\n"
                 "flexbudget model SmolLM2-135M-Instruct.Q4_1.gguf --json",
     .options = options,
     .most = 1,

@@ -3,12 +3,12 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/memory.h"
+#include "cli/opening.h"
 #include "cli/progress.h"
 #include "cli/run_job.h"
 #include "store/store.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #define WHERE "Where to"
 #define MUCH  "How much"
@@ -83,53 +83,11 @@ static const fb_option options[] = {
     FB_OPTION_END,
 };
 
-/* --- stopping --- */
-
-static volatile sig_atomic_t stop_asked;
-
-/* The first request lets open cells finish, a second interrupt does not. */
-static void on_signal(int number)
-{
-    if (stop_asked != 0 && number == SIGINT) _exit(130);
-    stop_asked = 1;
-}
-
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-
-    (void)sigemptyset(&action.sa_mask);
-    action.sa_flags = SA_RESTART;
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
-    (void)sigaction(SIGUSR1, &action, NULL);
-}
-
 /* --- opening --- */
 
 static bool flag(const fb_job *job, int option)
 {
     return fb_values_flag(&job->line->own, option);
-}
-
-static void problem(void *self, const char *sentence)
-{
-    fb_job *job = self;
-
-    job->n_problems++;
-    fb_say_error(sentence);
-}
-
-/* A failure that `problem` has not said yet is said; the exit code. */
-static int fail(const fb_job *job, fb_status status)
-{
-    return job->n_problems == 0 ? fb_say_end(status) : fb_status_exit_code(status);
-}
-
-static void warn(void *self, const char *sentence)
-{
-    (void)self;
-    fb_say_warning(sentence);
 }
 
 static fb_status read_settings(fb_job *job)
@@ -143,8 +101,7 @@ static fb_status read_settings(fb_job *job)
                        "help: flexbudget help compare",
                        file, file);
     if (file != NULL) FB_TRY(fb_spec_read(job->spec, file));
-    fb_spec_unknown_environment(warn, NULL);
-    return fb_spec_environment(job->spec);
+    return fb_open_environment(job->spec);
 }
 
 /* NAME.db: of the file's name, else of the experiment's. */
@@ -177,34 +134,10 @@ static fb_status choose_out(fb_job *job)
     return job->out != NULL ? FB_OK : fb_fail(FB_NO_MEMORY, "no memory for a path");
 }
 
-static fb_status open_ops(fb_job *job)
-{
-    const fb_values *values = &job->spec->values;
-    const int64_t threads = fb_values_int(values, FB_SET_threads);
-    const char *isa = fb_values_text(values, FB_SET_isa);
-    const fb_ops_options ops_options = {
-        .isa = strcmp(isa, "auto") == 0 ? NULL : isa,
-        .threads = threads > 0 ? (int)threads : 0,
-    };
-
-    return fb_ops_open(&job->ops, &ops_options);
-}
-
 /* With weights for a dry run too: it refuses what a run refuses, also of them. */
 static fb_status open_model(fb_job *job, bool with_weights)
 {
-    const char *name = fb_values_text(&job->spec->values, FB_SET_model);
-    const fb_model_options form = {fb_spec_weights(job->spec)};
-    char *path = NULL;
-    fb_status status = fb_model_find(&path, name);
-
-    if (status == FB_OK && with_weights) status = open_ops(job);
-    if (status == FB_OK)
-        status =
-            fb_model_open(&job->model, with_weights ? job->ops : NULL, path, &form);
-    fb_free(path);
-    if (status != FB_OK) return status;
-    return fb_spec_bind_model(job->spec, fb_model_get_facts(job->model));
+    return fb_open_model(&job->model, with_weights ? &job->ops : NULL, job->spec);
 }
 
 static void close_job(fb_job *job)
@@ -230,7 +163,7 @@ static fb_run_options run_options_of(const fb_job *job)
         .fail_fast = flag(job, FB_JOB_fail_fast),
         .max_seconds = seconds > 0 ? seconds : 0,
         .memory = memory > 0 ? memory : 0,
-        .stop = &stop_asked,
+        .stop = &fb_stop_asked,
     };
 }
 
@@ -245,7 +178,7 @@ static int run_plan(fb_job *job)
     run_options.watch = fb_progress_watch;
     run_options.self = &progress;
     fb_progress_open(&progress, fb_values_text(&job->line->own, FB_JOB_progress));
-    catch_signals();
+    fb_stop_catch();
     status = fb_run(job->plan, job->ops, &run_options, &result);
     return fb_job_say_end(job, &result, status);
 }
@@ -257,7 +190,7 @@ static fb_status prepare(fb_job *job)
     FB_TRY(read_settings(job));
     if (only[0] != '\0') FB_TRY(fb_filter_parse(&job->only, only));
     FB_TRY(choose_out(job));
-    return fb_spec_check(job->spec, problem, job);
+    return fb_spec_check(job->spec, fb_open_problem, &job->n_problems);
 }
 
 /* What stdout is to show without a run. */
@@ -267,7 +200,7 @@ static fb_status print(fb_job *job, fb_text *out)
 
     if (flag(job, FB_JOB_print_config)) return fb_job_print_config(job, out);
     FB_TRY(fb_run_check(job->plan, &run_options));
-    fb_plan_warn(job->plan, job->only, warn, NULL);
+    fb_plan_warn(job->plan, job->only, fb_open_warn, NULL);
     return fb_job_print_plan(job, out);
 }
 
@@ -282,10 +215,11 @@ static int run_job(fb_job *job)
     if (status == FB_NOT_FOUND && prints && job->n_problems == 0)
         status = FB_OK; /* printed without the hash of the model */
     if (status == FB_OK && !prints)
-        status = fb_plan_new(&job->plan, job->spec, job->model, problem, job);
+        status = fb_plan_new(&job->plan, job->spec, job->model, fb_open_problem,
+                             &job->n_problems);
     if (status == FB_OK && computes) return run_plan(job);
     if (status == FB_OK) status = print(job, &text);
-    return fail(job, fb_write_result(status, &text, ""));
+    return fb_open_end(fb_write_result(status, &text, ""), job->n_problems);
 }
 
 static int run(const fb_line *line)

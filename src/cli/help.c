@@ -91,6 +91,7 @@ void fb_help_overview(fb_text *out)
     fb_text_puts(out, "flexbudget " FB_VERSION " - compare KV-cache eviction rules: "
                       "same kernel, same memory, same inputs\n\n");
     add_command(out, "Compare", "run");
+    add_command(out, "", "ask");
     add_command(out, "Understand", "compare");
     add_command(out, "", "report");
     add_command(out, "Look up", "rules");
@@ -186,13 +187,21 @@ static void add_reading(fb_text *out, const char *const *paragraph)
 
 void fb_help_command(const fb_command *command, fb_text *out)
 {
+    fb_option settings[FB_SET_COUNT + 1];
+
     fb_text_printf(out, "usage: flexbudget %s [options]%s%s\n\n", command->name,
                    command->arguments[0] != '\0' ? " " : "", command->arguments);
     fb_wrap(out, command->about, 0, 0);
-    if (command->has_settings) add_options(out, fb_settings());
+    if (command->has_settings) {
+        fb_command_settings(command, settings);
+        add_options(out, settings);
+    }
     add_options(out, command->options);
     add_options(out, fb_common_options);
-    if (command->has_settings)
+    if (command->taken != NULL)
+        fb_text_puts(out, "\nFLEXBUDGET_<OPTION> in the environment sets what `run` "
+                          "takes too: command line,\nenvironment, default.\n");
+    else if (command->has_settings)
         fb_text_puts(
             out, "\nWhat to compare, conditions, judging, storing and machine are "
                  "keys of the experiment\nfile too: by the option's name, or by the "

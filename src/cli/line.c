@@ -1,8 +1,9 @@
 /* line.c - the words of a command line become values of option tables.
  *
  * An option is looked up in the command's own table, then in the common one, then among
- * the settings of an experiment. Forms: --name VALUE, --name=VALUE, -x VALUE, -xVALUE;
- * flags: --name, --no-name. `--` ends the options.
+ * the settings of an experiment that the command takes. Forms: --name VALUE,
+ * --name=VALUE, -x VALUE, -xVALUE; flags: --name, --no-name; a list may be called by one
+ * of its items: --budget 20%. `--` ends the options.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -46,12 +47,41 @@ typedef struct place {
     bool is_setting, is_negated;
 } place;
 
+static const fb_taken *find_taken(const fb_command *command, int setting)
+{
+    const fb_taken *taken = command->taken;
+
+    while (taken->setting != FB_SET_COUNT && (int)taken->setting != setting)
+        taken++;
+    return taken->setting == FB_SET_COUNT ? NULL : taken;
+}
+
+void fb_command_settings(const fb_command *command, fb_option *rows)
+{
+    memcpy(rows, fb_settings(), (FB_SET_COUNT + 1) * sizeof *rows);
+    for (int i = 0; i < FB_SET_COUNT && command->taken != NULL; i++) {
+        const fb_taken *taken = find_taken(command, i);
+
+        if (taken != NULL) rows[i].key = rows[i].name; /* of no file */
+        if (taken == NULL) rows[i].name = NULL;
+        if (taken != NULL && taken->initial != NULL) rows[i].initial = taken->initial;
+        if (taken != NULL && taken->help != NULL) rows[i].help = taken->help;
+    }
+}
+
 static int find(const fb_option *rows, const char *name, char letter)
 {
-    if (letter == 0) return fb_option_find_name(rows, name);
-    for (int i = 0; !fb_option_is_end(&rows[i]); i++)
+    char list[NAME + 1];
+    int row = -1;
+
+    for (int i = 0; letter != 0 && !fb_option_is_end(&rows[i]); i++)
         if (rows[i].letter == letter) return i;
-    return -1;
+    if (letter != 0) return -1;
+    row = fb_option_find_name(rows, name);
+    if (row >= 0) return row;
+    (void)snprintf(list, sizeof list, "%ss", name);
+    row = fb_option_find_name(rows, list);
+    return row >= 0 && fb_option_is_list(&rows[row]) ? row : -1;
 }
 
 static bool find_in_tables(fb_line *line, const char *name, char letter, place *out)
@@ -63,6 +93,9 @@ static bool find_in_tables(fb_line *line, const char *name, char letter, place *
         const int row = find(tables[t]->rows, name, letter);
 
         if (row < 0) continue;
+        if (t == 2 && line->command->taken != NULL &&
+            find_taken(line->command, row) == NULL)
+            return false;
         *out = (place){.values = tables[t], .row = row, .is_setting = t == 2};
         return true;
     }
@@ -89,10 +122,14 @@ static fb_status unknown_option(const fb_line *line, const char *word, const cha
 {
     const char *names[MOST_NAMES];
     const char *nearest;
+    fb_option settings[FB_SET_COUNT + 1];
     int n = add_names(line->own.rows, names, 0);
 
     n = add_names(fb_common_options, names, n);
-    if (line->spec != NULL) n = add_names(fb_settings(), names, n);
+    if (line->spec != NULL) {
+        fb_command_settings(line->command, settings);
+        n = add_names(settings, names, n);
+    }
     nearest = fb_nearest_word(name, names, n);
     if (nearest != NULL)
         return fb_fail(FB_USAGE, "unknown option '%s'; did you mean '--%s'?", word,
@@ -227,7 +264,12 @@ static fb_status open_tables(fb_line *line)
     if (!command->has_settings) return FB_OK;
     line->spec = fb_zalloc(FB_ACCOUNT_other, sizeof *line->spec);
     if (line->spec == NULL) return fb_fail(FB_NO_MEMORY, "no memory for options");
-    return fb_spec_init(line->spec);
+    FB_TRY(fb_spec_init(line->spec));
+    for (const fb_taken *t = command->taken; t != NULL && t->setting != FB_SET_COUNT;
+         t++)
+        if (t->initial != NULL)
+            FB_TRY(fb_spec_assign(line->spec, t->setting, FB_FROM_DEFAULT, t->initial));
+    return FB_OK;
 }
 
 fb_status fb_line_parse(fb_line *line, const fb_command *command, int argc, char **argv)

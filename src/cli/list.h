@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT
  */
 FB_COMMAND(run)
+FB_COMMAND(ask)
 FB_COMMAND(compare)
 FB_COMMAND(report)
 FB_COMMAND(rules)

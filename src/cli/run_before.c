@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/time.h"
+#include "cli/opening.h"
 #include "cli/run_job.h"
 #include "experiment/outline.h"
 
@@ -81,7 +82,12 @@ static void add_memory(const fb_outline *outline, fb_text *out)
     fb_print_size(outline->tail_bytes, tail, sizeof tail);
     fb_text_printf(out, "  memory: weights %s, full cache %s (", weights, full);
     add_count(out, outline->longest, "token", "tokens");
-    fb_text_printf(out, "), question and answer up to %s per variant\n", tail);
+    fb_text_puts(out, "), ");
+    if (outline->window_bytes > 0) {
+        fb_print_size(outline->window_bytes, full, sizeof full);
+        fb_text_printf(out, "windows of sliding layers %s, ", full);
+    }
+    fb_text_printf(out, "question and answer up to %s per variant\n", tail);
 }
 
 static fb_status add_time(const fb_job *job, const fb_outline *outline, fb_text *out)
@@ -102,17 +108,11 @@ static fb_status add_time(const fb_job *job, const fb_outline *outline, fb_text 
     return FB_OK;
 }
 
-static void warn(void *self, const char *sentence)
-{
-    (void)self;
-    fb_say_warning(sentence);
-}
-
 /* Warnings about the data of the tasks. */
 static void say_notes(const fb_job *job)
 {
     for (int i = 0; i < job->spec->n_tasks; i++)
-        fb_plan_notes(job->plan, i, warn, NULL);
+        fb_plan_notes(job->plan, i, fb_open_warn, NULL);
 }
 
 static fb_status make_outline(fb_outline *out, const fb_job *job)

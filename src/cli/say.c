@@ -37,13 +37,18 @@ const char *fb_say_program(void)
     return program;
 }
 
-void fb_say_setup(const fb_line *line)
+bool fb_say_has_colour(const fb_line *line, int descriptor)
 {
     const char *when = fb_values_text(&line->common, FB_COMMON_colour);
 
+    return strcmp(when, "always") == 0 ||
+           (strcmp(when, "auto") == 0 && fb_terminal_has_colour(descriptor));
+}
+
+void fb_say_setup(const fb_line *line)
+{
     is_quiet = fb_values_flag(&line->common, FB_COMMON_quiet);
-    has_colour = strcmp(when, "always") == 0 ||
-                 (strcmp(when, "auto") == 0 && fb_terminal_has_colour(2));
+    has_colour = fb_say_has_colour(line, 2);
 }
 
 bool fb_say_is_quiet(void)

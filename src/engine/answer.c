@@ -1,10 +1,11 @@
 /* answer.c - a question and its answer for a group of variants.
  *
- * First the reference answer under teacher forcing, which gives NLL and KL. A free answer
- * is what greedy decoding from the question says, and nothing else: as far as a variant
- * agrees with the reference, the forced pass has shown it already, with the first token
- * that differs; from there it is decoded token by token. A variant that agrees to the
- * end goes on like any other, for it need not be silent after the reference.
+ * First the question and the reference answer, under teacher forcing, which gives NLL
+ * and KL. A free answer is what greedy decoding from the question says, and nothing
+ * else: as far as a variant agrees with the reference, the forced pass has shown it
+ * already, with the first token that differs; from there it is decoded token by token. A
+ * variant that agrees to the end goes on like any other, for it need not be silent after
+ * the reference. Where there is no reference, the first pass shows the first token.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -26,12 +27,20 @@ struct group {
     const fb_answer_options *options;
     fb_answer *out;
     fb_tail *tail;
+    fb_batch_room room;
     fb_ledger **ledgers;        /* [n] scratch */
     int64_t *sequence;          /* [n] variants at work */
     int64_t *at;                /* [n] tokens in their tails */
     int32_t *ids;               /* [n * t] */
     const fb_variant **members; /* [n] of `sequence` */
 };
+
+/* Places that the first pass shows: all of the reference, or the first of an answer
+ * without one. */
+static int64_t places(const fb_question *question)
+{
+    return fb_larger(question->n_answer, 1);
+}
 
 /* Tokens that a tail holds: the same for every variant of the question. */
 static int64_t tail_tokens(const fb_question *question,
@@ -49,12 +58,37 @@ static void charge(const struct group *group, int64_t n)
     fb_ops_charge(group->reading->engine->ops, group->ledgers, (int)n);
 }
 
+/* Of the members lined up in the group, `t` tokens each, in `ids`. */
+static fb_batch batch_of(const struct group *group, int64_t n, int64_t t)
+{
+    return (fb_batch){.reading = group->reading,
+                      .variants = group->members,
+                      .n = n,
+                      .t = t,
+                      .tail = group->tail,
+                      .sequence = group->sequence,
+                      .at = group->at,
+                      .ids = group->ids,
+                      .room = &group->room};
+}
+
+/* What greedy decoding says next, to `ids`; from hidden rows [n, 1, width]. */
+static fb_status choose(const struct group *group, fb_tensor hidden, int64_t n)
+{
+    const fb_engine *engine = group->reading->engine;
+    fb_ops *ops = engine->ops;
+
+    hidden = fb_reshape(ops, hidden, 2, (int64_t[]){n, engine->facts->width});
+    hidden = fb_linear(ops, hidden, fb_model_head(engine->model)); /* [n, vocabulary] */
+    return fb_argmax(ops, hidden, group->ids);
+}
+
 /* --- teacher forcing --- */
 
 static fb_batch forced_batch(const struct group *group, int64_t first, int64_t n)
 {
     const fb_question *q = group->question;
-    const int64_t t = q->n_prompt + q->n_answer - 1;
+    const int64_t forced = places(q) - 1, t = q->n_prompt + forced;
 
     for (int64_t i = 0; i < n; i++) {
         int32_t *row = group->ids + i * t;
@@ -63,16 +97,20 @@ static fb_batch forced_batch(const struct group *group, int64_t first, int64_t n
         group->members[i] = group->variants[first + i];
         group->at[i] = 0;
         memcpy(row, q->prompt, (size_t)q->n_prompt * sizeof *row);
-        memcpy(row + q->n_prompt, q->answer, (size_t)(q->n_answer - 1) * sizeof *row);
+        if (forced > 0)
+            memcpy(row + q->n_prompt, q->answer, (size_t)forced * sizeof *row);
     }
-    return (fb_batch){.reading = group->reading,
-                      .variants = group->members,
-                      .n = n,
-                      .t = t,
-                      .tail = group->tail,
-                      .sequence = group->sequence,
-                      .at = group->at,
-                      .ids = group->ids};
+    return batch_of(group, n, t);
+}
+
+/* The first token of each answer, where no reference is measured. */
+static fb_status begin(const struct group *group, fb_tensor hidden, int64_t first,
+                       int64_t n)
+{
+    FB_TRY(choose(group, hidden, n));
+    for (int64_t i = 0; i < n; i++)
+        group->out[first + i].top1[0] = group->ids[i];
+    return FB_OK;
 }
 
 static fb_status force(const struct group *group, int64_t first, int64_t n)
@@ -91,10 +129,12 @@ static fb_status force(const struct group *group, int64_t first, int64_t n)
     fb_trace_end(ops, trace);
     for (int64_t i = 0; i < n; i++)
         memcpy(group->out[first + i].trace_answer, trace, sizeof trace);
-    if (status == FB_OK)
-        status = fb_measure(group->reading, q,
-                            fb_batch_hidden(&batch, x, q->n_prompt - 1, q->n_answer),
-                            group->ledgers, group->out + first);
+    if (status == FB_OK) {
+        x = fb_batch_hidden(&batch, x, q->n_prompt - 1, places(q));
+        status = q->n_answer == 0 ? begin(group, x, first, n)
+                                  : fb_measure(group->reading, q, x, group->ledgers,
+                                               group->out + first);
+    }
     fb_scope_close(ops);
     return status;
 }
@@ -102,7 +142,7 @@ static fb_status force(const struct group *group, int64_t first, int64_t n)
 static fb_status force_all(const struct group *group)
 {
     const fb_question *q = group->question;
-    const int64_t most = fb_larger(1, FORCED_ROWS / (q->n_prompt + q->n_answer));
+    const int64_t most = fb_larger(1, FORCED_ROWS / (q->n_prompt + places(q)));
     fb_status status = FB_OK;
 
     (void)fb_enter(group->reading->engine, FB_PHASE_answer, FB_SCOPE_model);
@@ -117,22 +157,26 @@ static fb_status force_all(const struct group *group)
 static fb_status take(const struct group *group, int v, int32_t id, bool *talking)
 {
     const fb_answer_options *options = group->options;
+    const bool is_end =
+        fb_tokenizer_is_end(fb_model_tokenizer(group->reading->engine->model), id);
     fb_answer *answer = &group->out[v];
     bool is_done = false;
 
-    *talking = false;
-    answer->stop = FB_STOP_end;
-    if (fb_tokenizer_is_end(fb_model_tokenizer(group->reading->engine->model), id))
-        return FB_OK;
-    answer->ids[answer->n_ids++] = id;
-    if (options->is_done != NULL)
+    if (!is_end) answer->ids[answer->n_ids++] = id;
+    if (!is_end && options->is_done != NULL)
         FB_TRY(options->is_done(options->self, answer->ids, answer->n_ids, &is_done));
-    answer->stop = is_done ? FB_STOP_string : FB_STOP_length;
-    *talking = !is_done && answer->n_ids < options->max_tokens;
-    return FB_OK;
+    answer->stop = is_end ? FB_STOP_end : is_done ? FB_STOP_string : FB_STOP_length;
+    *talking = !is_end && !is_done && answer->n_ids < options->max_tokens;
+    if (options->watch == NULL) return FB_OK;
+    return options->watch(options->self, &(fb_growth){.variant = v,
+                                                      .ids = answer->ids,
+                                                      .n = answer->n_ids,
+                                                      .n_new = is_end ? 0 : 1,
+                                                      .is_over = !*talking,
+                                                      .stop = answer->stop});
 }
 
-/* What the forced pass shows of a variant's free answer. */
+/* What the first pass shows of a variant's free answer. */
 static fb_status begin_answer(const struct group *group, int v, bool *talking)
 {
     const fb_question *q = group->question;
@@ -142,9 +186,9 @@ static fb_status begin_answer(const struct group *group, int v, bool *talking)
     answer->ids = fb_alloc(FB_ACCOUNT_other, fb_size_mul(room, sizeof *answer->ids));
     if (answer->ids == NULL) return fb_fail(FB_NO_MEMORY, "no memory for an answer");
     *talking = true;
-    for (int64_t i = 0; *talking && i < q->n_answer; i++) {
+    for (int64_t i = 0; *talking && i < places(q); i++) {
         FB_TRY(take(group, v, answer->top1[i], talking));
-        if (answer->top1[i] != q->answer[i]) break;
+        if (i < q->n_answer && answer->top1[i] != q->answer[i]) break;
     }
     return FB_OK;
 }
@@ -153,29 +197,16 @@ static fb_status begin_answer(const struct group *group, int v, bool *talking)
 static fb_status step(struct group *group, int64_t n)
 {
     fb_ops *ops = group->reading->engine->ops;
-    const fb_engine *engine = group->reading->engine;
-    fb_batch batch = {.reading = group->reading,
-                      .variants = group->members,
-                      .n = n,
-                      .t = 1,
-                      .tail = group->tail,
-                      .sequence = group->sequence,
-                      .at = group->at,
-                      .ids = group->ids};
+    fb_batch batch = batch_of(group, n, 1);
     char trace[65];
-    fb_tensor x, h;
+    fb_tensor x;
     fb_status status;
 
     charge(group, n);
     fb_scope_open(ops);
     fb_trace_begin(ops, n);
     status = fb_batch_run(&batch, &x);
-    if (status == FB_OK) {
-        h = fb_batch_hidden(&batch, x, 0, 1);
-        h = fb_reshape(ops, h, 2, (int64_t[]){n, engine->facts->width});
-        h = fb_linear(ops, h, fb_model_head(engine->model)); /* [n, vocabulary] */
-        status = fb_argmax(ops, h, group->ids);
-    }
+    if (status == FB_OK) status = choose(group, fb_batch_hidden(&batch, x, 0, 1), n);
     fb_trace_end(ops, trace);
     for (int64_t i = 0; i < n; i++)
         memcpy(group->out[group->sequence[i]].trace_decode, trace, sizeof trace);
@@ -224,8 +255,8 @@ static fb_status open_group(struct group *group)
 {
     const fb_question *q = group->question;
     const int64_t tokens = tail_tokens(q, group->options);
-    const size_t n = (size_t)group->n, a = (size_t)q->n_answer;
-    const size_t t = (size_t)(q->n_prompt + q->n_answer);
+    const size_t n = (size_t)group->n, a = (size_t)places(q);
+    const size_t t = (size_t)q->n_prompt + a;
     const fb_cache_shape *shape = &group->reading->engine->all;
     bool has_all;
 
@@ -249,6 +280,8 @@ static fb_status open_group(struct group *group)
                   answer->top1 != NULL && answer->full_top1 != NULL;
     }
     if (!has_all) return fb_fail(FB_NO_MEMORY, "no memory for %d answers", group->n);
+    FB_TRY(fb_batch_room_new(&group->room, group->reading->engine, group->n,
+                             (int64_t)(n * t)));
     return fb_tail_new(&group->tail, group->reading->engine->ops, shape, group->n,
                        tokens);
 }
@@ -256,6 +289,7 @@ static fb_status open_group(struct group *group)
 static void close_group(struct group *group)
 {
     fb_tail_free(group->tail);
+    fb_batch_room_free(&group->room);
     fb_free(group->ledgers);
     fb_free(group->sequence);
     fb_free(group->at);
@@ -275,6 +309,17 @@ static fb_status answer_all(struct group *group)
     return status;
 }
 
+/* What a reference is measured against. */
+static fb_status look_at_full(fb_reading *reading, const fb_question *question,
+                              const fb_answer_options *options)
+{
+    if (question->n_answer > 0) return fb_reading_answer(reading, question, false);
+    if (question->n_prompt > 0 && options->generate) return FB_OK;
+    return fb_fail(FB_USAGE,
+                   "without a reference answer a question needs a prompt of at "
+                   "least one token, and a free answer");
+}
+
 fb_status fb_answer_group(fb_reading *reading, fb_variant *const *variants,
                           int n_variants, const fb_question *question,
                           const fb_answer_options *options, fb_answer *out)
@@ -292,7 +337,7 @@ fb_status fb_answer_group(fb_reading *reading, fb_variant *const *variants,
     memset(out, 0, (size_t)n_variants * sizeof *out);
     FB_TRY(fb_reading_fits(reading->engine->facts,
                            reading->n + tail_tokens(question, options)));
-    FB_TRY(fb_reading_answer(reading, question, false));
+    FB_TRY(look_at_full(reading, question, options));
     status = open_group(&group);
     if (status == FB_OK) status = answer_all(&group);
     fb_ops_charge(reading->engine->ops, NULL, 0);

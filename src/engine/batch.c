@@ -4,6 +4,27 @@
  */
 #include "engine/batch.h"
 
+fb_status fb_batch_room_new(fb_batch_room *out, const fb_engine *engine, int64_t n,
+                            int64_t tokens)
+{
+    const size_t n_segments = fb_size_mul((size_t)n, (size_t)engine->facts->kv_heads);
+
+    *out = (fb_batch_room){
+        .segments = fb_alloc(FB_ACCOUNT_scratch,
+                             fb_size_mul(n_segments, sizeof *out->segments)),
+        .position = fb_alloc(FB_ACCOUNT_scratch,
+                             fb_size_mul((size_t)tokens, 2 * sizeof *out->position))};
+    if (out->segments != NULL && out->position != NULL) return FB_OK;
+    return fb_fail(FB_NO_MEMORY, "no memory for attention");
+}
+
+void fb_batch_room_free(fb_batch_room *room)
+{
+    fb_free(room->segments);
+    fb_free(room->position);
+    *room = (fb_batch_room){0};
+}
+
 /* fb_attend_rows: the context of each variant, then its tail with the new tokens. */
 static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
 {
@@ -12,7 +33,7 @@ static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
     const fb_model_facts *facts = engine->facts;
     const fb_layer_facts *about = &facts->layer[layer];
     const fb_attend call = {.x = qkv,
-                            .segments = batch->segments,
+                            .segments = batch->room->segments,
                             .n_sequences = batch->n,
                             .heads = facts->heads,
                             .kv_heads = facts->kv_heads,
@@ -25,7 +46,7 @@ static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
                   batch->sequence, batch->at);
     for (int64_t v = 0; v < batch->n; v++)
         for (int64_t g = 0; g < facts->kv_heads; g++)
-            batch->segments[v * facts->kv_heads + g] = (fb_segment){
+            batch->room->segments[v * facts->kv_heads + g] = (fb_segment){
                 about->slides
                     ? fb_cache_part(batch->reading->sliding, about->index, g, NULL)
                     : fb_variant_part(batch->variants[v], about->index, g),
@@ -54,38 +75,31 @@ static fb_status run_layer(fb_batch *batch, int64_t layer, fb_tensor x,
     return status;
 }
 
-/* New tokens go on at the original length of the context, whatever was evicted. */
+/* New tokens go on at the original length of the context, whatever was evicted, or behind
+ * the entries that are left and were renumbered. */
 static fb_status open_angles(const fb_batch *batch, fb_angles *out)
 {
-    const int64_t rows = batch->n * batch->t;
-    int64_t *position = fb_alloc(FB_ACCOUNT_scratch, (size_t)rows * sizeof *position);
-    fb_status status;
+    const int64_t rows = batch->n * batch->t, n = batch->reading->n;
+    int64_t *position = batch->room->position, *in_windows = position + rows;
 
-    if (position == NULL) return fb_fail(FB_NO_MEMORY, "no memory for positions");
-    for (int64_t r = 0; r < rows; r++)
-        position[r] = batch->reading->n + batch->at[r / batch->t] + r % batch->t;
-    status =
-        fb_angles_of(batch->reading->engine, batch->reading->n, position, rows, out);
-    fb_free(position);
-    return status;
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t v = r / batch->t, token = batch->at[v] + r % batch->t;
+
+        position[r] = batch->variants[v]->next + token;
+        in_windows[r] = n + token;
+    }
+    return fb_angles_of(batch->reading->engine, n, position, in_windows, rows, out);
 }
 
 fb_status fb_batch_run(fb_batch *batch, fb_tensor *x_out)
 {
     const fb_engine *engine = batch->reading->engine;
-    const size_t n_segments = (size_t)(batch->n * engine->facts->kv_heads);
     fb_angles angles;
-    fb_status status;
+    fb_status status = open_angles(batch, &angles);
 
-    batch->segments =
-        fb_alloc(FB_ACCOUNT_scratch, n_segments * sizeof *batch->segments);
-    status = batch->segments == NULL ? fb_fail(FB_NO_MEMORY, "no memory for attention")
-                                     : open_angles(batch, &angles);
     if (status == FB_OK) *x_out = fb_embed(engine, batch->ids, batch->n * batch->t);
     for (int64_t layer = 0; status == FB_OK && layer < engine->facts->layers; layer++)
         status = run_layer(batch, layer, *x_out, &angles);
-    fb_free(batch->segments);
-    batch->segments = NULL;
     return status;
 }
 

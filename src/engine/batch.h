@@ -11,6 +11,18 @@
 
 #include "engine/variant.h"
 
+/* Memory that a batch works in; the same for all steps of an answer. */
+typedef struct fb_batch_room {
+    fb_segment *segments; /* one per member and kv head */
+    int64_t *position;    /* two per token: its own, and in sliding layers */
+} fb_batch_room;
+
+/* For batches of at most `n` members and `tokens` new tokens together. Zeroed or freed
+ * before; what was taken is given back by fb_batch_room_free also where it failed. */
+FB_MUST_USE fb_status fb_batch_room_new(fb_batch_room *out, const fb_engine *engine,
+                                        int64_t n, int64_t tokens);
+void fb_batch_room_free(fb_batch_room *room);
+
 typedef struct fb_batch {
     const fb_reading *reading;
     const fb_variant *const *variants; /* [n] */
@@ -23,9 +35,9 @@ typedef struct fb_batch {
     /* After each layer that does not slide; `layer` counts those alone. NULL: none. */
     fb_status (*after_layer)(void *self, int64_t layer, fb_tensor sum);
     void *self;
+    const fb_batch_room *room; /* of the caller */
 
-    fb_segment *segments; /* [n * kv_heads]; scratch of the caller's life */
-    fb_tensor sum;        /* [heads, context] of the layer at work */
+    fb_tensor sum; /* [heads, context] of the layer at work */
 } fb_batch;
 
 /* Runs the batch; x [n * t, width] after the last layer, in the open scope. */

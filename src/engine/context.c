@@ -116,7 +116,8 @@ static fb_status open_angles(fb_context_pass *pass)
     if (position == NULL) return fb_fail(FB_NO_MEMORY, "no memory for positions");
     for (int64_t i = 0; i < pass->n; i++)
         position[i] = i;
-    status = fb_angles_of(pass->engine, pass->n, position, pass->n, &pass->angles);
+    status =
+        fb_angles_of(pass->engine, pass->n, position, position, pass->n, &pass->angles);
     fb_free(position);
     return status;
 }

@@ -95,14 +95,15 @@ void fb_layer_forward(const fb_engine *engine, int64_t layer, fb_tensor x,
 }
 
 fb_status fb_angles_of(const fb_engine *engine, int64_t length, const int64_t *position,
-                       int64_t n, fb_angles *out)
+                       const int64_t *in_windows, int64_t n, fb_angles *out)
 {
     const int n_ropes = engine->facts->sliding_layers > 0 ? FB_N_ROPES : 1;
     fb_status status = FB_OK;
 
     *out = (fb_angles){.cosine = {FB_NONE}};
     for (int r = 0; status == FB_OK && r < n_ropes; r++)
-        status = fb_model_rope(engine->model, engine->ops, r, length, position, n,
+        status = fb_model_rope(engine->model, engine->ops, r, length,
+                               r == FB_ROPE_LOCAL ? in_windows : position, n,
                                &out->cosine[r], &out->sine[r]);
     return status;
 }

@@ -34,9 +34,11 @@ void fb_layer_forward(const fb_engine *engine, int64_t layer, fb_tensor x,
                       const fb_angles *angles, int64_t first_row, bool only_attend,
                       fb_attend_rows *attend, void *self);
 
-/* Rotary tables of `n` positions of a text of `length` tokens, in the open scope. */
+/* Rotary tables for `n` tokens of a text of `length` tokens, in the open scope: of their
+ * positions [n], and of those in sliding layers [n], whose windows are never renumbered. */
 FB_MUST_USE fb_status fb_angles_of(const fb_engine *engine, int64_t length,
-                                   const int64_t *position, int64_t n, fb_angles *out);
+                                   const int64_t *position, const int64_t *in_windows,
+                                   int64_t n, fb_angles *out);
 
 /* x [n, width] of tokens, before the first layer. */
 fb_tensor fb_embed(const fb_engine *engine, const int32_t *ids, int64_t n);

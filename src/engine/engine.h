@@ -5,11 +5,11 @@
  *   fb_foresee       once per probe: question + reference on the full cache -> oracle
  *   fb_evict         rule + budget -> the entries that stay, in an arena of their bytes
  *   fb_answer_group  question + reference, then a free answer, for many variants in one
- *                    batch
+ *                    batch; without a reference the free answer alone
  *
  * The same operator calls are made for every rule; the trace hash of each part proves
- * it. Positions are the original ones: an entry keeps its rotation, new tokens go on at
- * n.
+ * it. Positions are the original ones (an entry keeps its rotation, new tokens go on at
+ * n) unless the engine was opened with `compact`.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -23,9 +23,10 @@
 
 typedef struct fb_engine fb_engine;
 
-/* Sees intermediate tensors of a plain pass, for comparison with a reference: `what` is
- * "attention_in", "qkv", "qkv_rotated", "attention_out", "layer_out" or "final_norm";
- * rows first_row and on of the sequence. */
+/* Sees intermediate tensors of a pass as they are made, for comparison with a reference
+ * or to see how far it is: `what` is "attention_in", "qkv", "qkv_rotated",
+ * "attention_out", "layer_out" or "final_norm"; rows first_row and on of the sequence.
+ * fb_ops_refuse ends the pass. */
 typedef void fb_watch(void *self, fb_ops *ops, const char *what, int64_t layer,
                       int64_t first_row, fb_tensor a);
 
@@ -34,6 +35,10 @@ typedef struct fb_engine_options {
     fb_dtype cache; /* of keys and values: FB_F32 (0), FB_F16, FB_BF16 */
     /* of attention; 0: the model's own. For negative tests of the trace */
     double scale;
+    /* Entries that stay are numbered anew: the newest of a head stands before the first
+     * token of the question, which comes at the budget's number of entries per head
+     * (Xiao et al. 2024, arXiv:2309.17453). Otherwise each keeps its own position. */
+    bool compact;
     fb_watch *watch;
     void *watch_self;
 } fb_engine_options;
@@ -65,8 +70,9 @@ void fb_reading_free(fb_reading *reading); /* takes NULL */
 /* FB_UNSUPPORTED if a text of so many tokens, answer included, leaves the window of a
  * model that has nothing but windows: there eviction could not be told from the window. */
 FB_MUST_USE fb_status fb_reading_fits(const fb_model_facts *facts, int64_t tokens);
-/* Bytes of the windows of sliding layers, which no rule evicts from; 0: there are none. */
-size_t fb_reading_window_bytes(const fb_reading *reading);
+/* Bytes of the windows of sliding layers for a context of so many tokens: beside the budget,
+ * the same for all rules. 0: there are none. */
+size_t fb_window_bytes(const fb_model_facts *facts, fb_dtype cache, int64_t tokens);
 
 const fb_cache *fb_reading_cache(const fb_reading *reading);
 int64_t fb_reading_tokens(const fb_reading *reading);
@@ -84,7 +90,8 @@ fb_tensor fb_reading_score(const fb_reading *reading, int rule, int64_t layer);
  * continuation has its first token as the prompt. */
 typedef struct fb_question {
     const int32_t *prompt, *answer;
-    int64_t n_prompt, n_answer; /* both at least 1 */
+    int64_t n_prompt; /* at least 1 */
+    int64_t n_answer; /* 0: there is no reference, and nothing is measured */
 } fb_question;
 
 /* The teacher-forced pass of the question on the full cache: sets the scores of the
@@ -123,27 +130,40 @@ const fb_ledger *fb_variant_ledger(const fb_variant *variant);
 
 /* --- answering --- */
 
-typedef struct fb_answer_options {
-    bool generate;      /* a free answer is wanted */
-    int64_t max_tokens; /* of a free answer; at least 1 if one is wanted */
-    /* Ends a free answer early; NULL: only end tokens do. Called with the ids so
-     * far, after each. */
-    fb_status (*is_done)(void *self, const int32_t *ids, int64_t n, bool *out);
-    void *self;
-} fb_answer_options;
-
 typedef enum fb_stop {
     FB_STOP_end,    /* an end token */
     FB_STOP_length, /* max_tokens */
     FB_STOP_string  /* is_done */
 } fb_stop;
 
+/* A free answer after one more step. */
+typedef struct fb_growth {
+    int variant;        /* of the group */
+    const int32_t *ids; /* [n] so far; lent for the call */
+    int64_t n, n_new;   /* the last n_new are new: 1, or 0 at an end token */
+    bool is_over;
+    fb_stop stop; /* why, once it is over */
+} fb_growth;
+
+typedef struct fb_answer_options {
+    bool generate;      /* a free answer is wanted; always without a reference */
+    int64_t max_tokens; /* of a free answer; at least 1 if one is wanted */
+    /* Ends a free answer early; NULL: only end tokens do. Called with the ids so
+     * far, after each. */
+    fb_status (*is_done)(void *self, const int32_t *ids, int64_t n, bool *out);
+    /* Sees the free answers grow, variant by variant after each step of the batch. A
+     * failure ends the group with it. NULL: nobody looks. */
+    fb_status (*watch)(void *self, const fb_growth *growth);
+    void *self; /* of both */
+} fb_answer_options;
+
 /* What one variant said. Free with fb_answer_clear. */
 typedef struct fb_answer {
     int64_t n;          /* tokens of the reference */
     double *nll;        /* [n] nats per token of the reference */
     double *kl;         /* [n] KL(full || this), nats */
-    int32_t *top1;      /* [n] arg max at each place of the reference */
+    int32_t *top1;      /* [n] arg max at each place of the reference; without one, the
+                           first of the free answer */
     int32_t *full_top1; /* [n] the same of the full cache */
     /* [n_ids] the free answer, NULL if none is wanted: exactly what greedy decoding from
      * the question gives, end token not included. */
@@ -166,7 +186,7 @@ void fb_answer_clear(fb_answer *answer);
 size_t fb_answer_bytes(const fb_model_facts *facts, fb_dtype cache,
                        const fb_question *question, const fb_answer_options *options);
 
-/* --- whole sequences: for tests, `ask` and perplexity --- */
+/* --- whole sequences: for tests and perplexity --- */
 
 /* Logits [n_rows, vocabulary] (host memory of the caller) after ids[row[i]] of a plain
  * pass. */

@@ -50,6 +50,7 @@ static fb_status run(fb_reading *reading, const fb_question *question, fb_varian
     const fb_variant *const variants[] = {full};
     fb_ops *ops = reading->engine->ops;
     struct view view = {reading, t};
+    fb_batch_room room;
     fb_batch batch = {.reading = reading,
                       .variants = variants,
                       .n = 1,
@@ -60,12 +61,14 @@ static fb_status run(fb_reading *reading, const fb_question *question, fb_varian
                       .ids = ids,
                       .wants_sum = foresee,
                       .after_layer = foresee ? score_future : NULL,
-                      .self = &view};
+                      .self = &view,
+                      .room = &room};
     fb_tensor x, hidden;
     fb_status status;
 
+    status = fb_batch_room_new(&room, reading->engine, 1, t);
     fb_scope_open(ops);
-    status = fb_batch_run(&batch, &x);
+    if (status == FB_OK) status = fb_batch_run(&batch, &x);
     if (status == FB_OK) {
         hidden = fb_batch_hidden(&batch, x, question->n_prompt - 1, question->n_answer);
         hidden =
@@ -76,6 +79,7 @@ static fb_status run(fb_reading *reading, const fb_question *question, fb_varian
         status = fb_ops_status(ops);
     }
     fb_scope_close(ops);
+    fb_batch_room_free(&room);
     return status;
 }
 

@@ -368,9 +368,13 @@ void fb_reading_free(fb_reading *reading)
     fb_free(reading);
 }
 
-size_t fb_reading_window_bytes(const fb_reading *reading)
+size_t fb_window_bytes(const fb_model_facts *facts, fb_dtype cache, int64_t tokens)
 {
-    return reading->sliding == NULL ? 0 : fb_cache_bytes(reading->sliding);
+    const fb_cache_shape shape = {facts->sliding_layers, facts->kv_heads,
+                                  facts->head_dim, cache};
+    const int64_t held = fb_smaller(tokens, facts->window);
+
+    return (size_t)(shape.layers * shape.kv_heads * held) * fb_entry_bytes(&shape);
 }
 
 const fb_cache *fb_reading_cache(const fb_reading *reading)

@@ -14,6 +14,7 @@ static fb_status new_variant(fb_variant **out, fb_reading *reading)
     *out = fb_zalloc(FB_ACCOUNT_other, sizeof **out);
     if (*out == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a variant");
     (*out)->reading = reading;
+    (*out)->next = reading->n;
     return FB_OK;
 }
 
@@ -33,13 +34,50 @@ static fb_status choose(fb_variant *variant, int rule, const fb_protect *protect
     return fb_select(&variant->selection, engine->ops, &in, k);
 }
 
+/* The entries of a slot to the positions that end before `next`. */
+static fb_status renumber_slot(fb_variant *variant, int64_t slot, int64_t *by)
+{
+    const fb_engine *engine = variant->reading->engine;
+    const fb_kept *kept = &variant->selection.kept;
+    const int64_t m = kept->count[slot];
+    fb_rope turn = engine->facts->rope[FB_ROPE_GLOBAL];
+    fb_tensor cosine, sine;
+    fb_status status;
+
+    turn.size = 1; /* the keys have grown by it already */
+    for (int64_t j = 0; j < m; j++)
+        by[j] = variant->next - m + j - kept->position[slot][j];
+    fb_scope_open(engine->ops);
+    status = fb_rope_tables(engine->ops, &turn, engine->facts->rotary_dim / 2,
+                            variant->reading->n, by, m, &cosine, &sine);
+    if (status == FB_OK) fb_cache_turn(variant->arena, engine->ops, slot, cosine, sine);
+    fb_scope_close(engine->ops);
+    return fb_ops_status(engine->ops);
+}
+
+static fb_status renumber(fb_variant *variant)
+{
+    const fb_kept *kept = &variant->selection.kept;
+    int64_t *by =
+        fb_alloc(FB_ACCOUNT_scratch, (size_t)variant->reading->n * sizeof *by);
+    fb_status status = FB_OK;
+
+    if (by == NULL) return fb_fail(FB_NO_MEMORY, "no memory for positions");
+    variant->next = variant->selection.budget_entries / kept->n_slots;
+    for (int64_t s = 0; status == FB_OK && s < kept->n_slots; s++)
+        status = renumber_slot(variant, s, by);
+    fb_free(by);
+    return status;
+}
+
 static fb_status move(fb_variant *variant)
 {
     const fb_reading *reading = variant->reading;
     const fb_selection *selection = &variant->selection;
 
-    return fb_cache_evict(&variant->arena, reading->engine->ops, reading->cache,
-                          &selection->kept, selection->budget_entries);
+    FB_TRY(fb_cache_evict(&variant->arena, reading->engine->ops, reading->cache,
+                          &selection->kept, selection->budget_entries));
+    return reading->engine->options.compact ? renumber(variant) : FB_OK;
 }
 
 static fb_status hide(fb_variant *variant)
@@ -47,6 +85,7 @@ static fb_status hide(fb_variant *variant)
     const fb_kept *kept = &variant->selection.kept;
     const int64_t n = variant->reading->n;
 
+    FB_ASSERT(!variant->reading->engine->options.compact);
     variant->hidden = fb_alloc(FB_ACCOUNT_other, (size_t)(kept->n_slots * n));
     if (variant->hidden == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a mask");
     memset(variant->hidden, 1, (size_t)(kept->n_slots * n));

@@ -12,6 +12,7 @@ struct fb_variant {
     fb_selection selection; /* kept.n_slots 0: all entries stay */
     fb_cache *arena;        /* own memory; NULL: the reading's cache is read */
     uint8_t *hidden;        /* [layers * kv_heads][n] for a mask, or NULL */
+    int64_t next;           /* position of the first token behind the context */
     fb_ledger ledger;
 };
 

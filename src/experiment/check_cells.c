@@ -12,8 +12,8 @@
 
 /* --- scores, in the order in which a run adds them --- */
 
-const char *const fb_pass_metrics[FB_PASS_METRICS] = {"kl", "nll", "em_tf", "top1",
-                                                      "token_accuracy"};
+const char *const fb_pass_metrics[FB_PASS_METRICS] = {
+    "kl", "nll", "em_tf", "top1", "token_accuracy", "first_lost"};
 
 static bool has_score(const fb_result_cell *cell, const char *metric)
 {

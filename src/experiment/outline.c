@@ -3,8 +3,10 @@
  * SPDX-License-Identifier: MIT
  */
 #include "experiment/outline.h"
+
 #include "base/memory.h"
 #include "base/time.h"
+#include "engine/engine.h"
 
 #include <string.h>
 
@@ -63,21 +65,23 @@ static fb_status add_document(fb_outline *out, const fb_plan *plan, int document
 fb_status fb_outline_make(fb_outline *out, const fb_plan *plan, const fb_filter *only)
 {
     const fb_model_facts *facts = fb_model_get_facts(plan->model);
-    const double entry = (double)plan->shape.layers * (double)plan->shape.kv_heads *
-                         (double)fb_entry_bytes(&plan->shape);
+    const double heads = (double)plan->shape.kv_heads;
+    const double layer = heads * (double)fb_entry_bytes(&plan->shape); /* per token */
 
     *out = (fb_outline){.samples = plan->n_samples};
     for (int i = 0; i < plan->n_documents; i++)
         FB_TRY(add_document(out, plan, i, only));
     for (int i = 0; i < plan->n_samples; i++) {
         const fb_plan_sample *s = &plan->samples[i];
-        const double tail = entry * (double)(s->prompt.n + (s->answer.n > s->max_tokens
-                                                                ? s->answer.n
-                                                                : s->max_tokens));
+        const double tail =
+            layer * (double)facts->layers *
+            (double)(s->prompt.n +
+                     (s->answer.n > s->max_tokens ? s->answer.n : s->max_tokens));
 
         if (tail > out->tail_bytes) out->tail_bytes = tail;
     }
-    out->full_bytes = entry * (double)out->longest;
+    out->full_bytes = layer * (double)plan->shape.layers * (double)out->longest;
+    out->window_bytes = (double)fb_window_bytes(facts, plan->shape.type, out->longest);
     out->weight_bytes = (double)facts->weight_bytes;
     return FB_OK;
 }

@@ -66,6 +66,9 @@ static fb_status check_bytes(const fb_plan *plan, int budget)
 void fb_plan_warn(const fb_plan *plan, const fb_filter *only, fb_report *report,
                   void *self)
 {
+    char sentence[512];
+
+    if (fb_plan_bos_warning(plan, sentence, sizeof sentence)) report(self, sentence);
     for (int b = 0; b < plan->spec->n_budgets; b++) {
         char budget[32], prefix[48];
         int64_t least = INT64_MAX;
@@ -133,52 +136,129 @@ static fb_status sort_samples(fb_plan *plan)
     return FB_OK;
 }
 
-static fb_status make_all(fb_plan *plan, fb_report *report, void *self)
+/* Tells problems one by one and remembers the first status. */
+typedef struct check {
+    fb_report *report;
+    void *self;
+    fb_status first;
+} check;
+
+static void found(check *c, fb_status status)
 {
-    const fb_spec *spec = plan->spec;
-    fb_status first = FB_OK;
-
-    for (int i = 0; i < spec->n_tasks; i++) {
-        const fb_status status = fb_plan_make(plan, i);
-
-        if (status == FB_OK) continue;
-        if (report != NULL) report(self, fb_error_message());
-        if (first == FB_OK) first = status;
-    }
-    if (first != FB_OK) return first;
-    for (int i = 0; i < spec->n_budgets; i++) {
-        const fb_status status = check_bytes(plan, i);
-
-        if (status == FB_OK) continue;
-        if (report != NULL) report(self, fb_error_message());
-        if (first == FB_OK) first = status;
-    }
-    return first;
+    if (status == FB_OK) return;
+    if (c->report != NULL) c->report(c->self, fb_error_message());
+    if (c->first == FB_OK) c->first = status;
 }
 
-fb_status fb_plan_new(fb_plan **out, const fb_spec *spec, const fb_model *model,
-                      fb_report *report, void *self)
+static fb_status make_all(fb_plan *plan, check *c)
+{
+    const fb_spec *spec = plan->spec;
+
+    for (int i = 0; i < spec->n_tasks; i++)
+        found(c, fb_plan_make(plan, i));
+    if (c->first != FB_OK) return c->first;
+    for (int i = 0; i < spec->n_budgets; i++)
+        found(c, check_bytes(plan, i));
+    return c->first;
+}
+
+static fb_status open_plan(fb_plan **out, const fb_spec *spec, const fb_model *model,
+                           int n_tasks)
 {
     const fb_model_facts *facts = fb_model_get_facts(model);
     fb_plan *plan = fb_zalloc(FB_ACCOUNT_other, sizeof *plan);
-    fb_status status;
 
-    *out = NULL;
+    *out = plan;
     if (plan == NULL) return fb_fail(FB_NO_MEMORY, "no memory for the plan");
     plan->spec = spec;
     plan->model = model;
     plan->shape = (fb_cache_shape){facts->global_layers, facts->kv_heads,
                                    facts->head_dim, fb_spec_cache(spec)};
-    plan->tasks = fb_zalloc(FB_ACCOUNT_other,
-                            fb_size_mul((size_t)spec->n_tasks, sizeof *plan->tasks));
-    status = plan->tasks != NULL ? choose_template(plan)
-                                 : fb_fail(FB_NO_MEMORY, "no memory for the plan");
-    if (status != FB_OK && report != NULL) report(self, fb_error_message());
-    if (status == FB_OK) status = make_all(plan, report, self);
+    plan->tasks =
+        fb_zalloc(FB_ACCOUNT_other, fb_size_mul((size_t)n_tasks, sizeof *plan->tasks));
+    if (plan->tasks == NULL) return fb_fail(FB_NO_MEMORY, "no memory for the plan");
+    plan->n_tasks = n_tasks;
+    return choose_template(plan);
+}
+
+fb_status fb_plan_new(fb_plan **out, const fb_spec *spec, const fb_model *model,
+                      fb_report *report, void *self)
+{
+    check c = {report, self, FB_OK};
+    fb_plan *plan = NULL;
+    fb_status status;
+
+    *out = NULL;
+    found(&c, open_plan(&plan, spec, model, spec->n_tasks));
+    status = c.first == FB_OK ? make_all(plan, &c) : c.first;
     if (status == FB_OK) status = sort_samples(plan);
     if (status != FB_OK) {
         fb_plan_free(plan);
         return status;
+    }
+    *out = plan;
+    return FB_OK;
+}
+
+/* --- a question of the user's --- */
+
+static fb_status check_whole(const fb_plan *plan)
+{
+    const fb_plan_document *document = &plan->documents[0];
+    char has[32], left[32], most[32];
+
+    if (document->cut_tokens == 0) return FB_OK;
+    fb_print_count(document->context.n + document->cut_tokens, has, sizeof has);
+    fb_print_count(document->context.n, left, sizeof left);
+    fb_print_count(fb_model_get_facts(plan->model)->longest, most, sizeof most);
+    return fb_fail(
+        FB_UNSUPPORTED,
+        "the text has %s tokens; the model takes %s, and question and answer "
+        "leave %s of them\nhelp: a shorter text, or another model",
+        has, most, left);
+}
+
+/* Of a single text every budget is known in entries. */
+static fb_status check_choice(const fb_plan *plan, int budget)
+{
+    const int64_t n = plan->documents[0].context.n, k = entries_of(plan, budget, n);
+    char text[32], prefix[48];
+
+    FB_TRY(check_bytes(plan, budget));
+    if (plan->spec->budgets[budget].kind != FB_BUDGET_RATIO || k == n) return FB_OK;
+    fb_plan_budget_text(plan, budget, text, sizeof text);
+    (void)snprintf(prefix, sizeof prefix, "%s or ", text);
+    return fb_spec_check_arithmetic(plan->spec, k, prefix);
+}
+
+/* What the tokens of the text tell, and no task is refused for. */
+static void check_own(const fb_plan *plan, check *c)
+{
+    bool some_rule_evicts = false;
+
+    for (int i = 0; i < plan->spec->n_rules; i++)
+        some_rule_evicts |=
+            !fb_bound_rule_choices(plan->spec->rules[i].rule)->keeps_all;
+    found(c, check_whole(plan));
+    if (c->first != FB_OK || !some_rule_evicts) return;
+    for (int i = 0; i < plan->spec->n_budgets; i++)
+        found(c, check_choice(plan, i));
+}
+
+fb_status fb_plan_ask(fb_plan **out, const fb_spec *spec, const fb_model *model,
+                      const fb_own_question *own, fb_report *report, void *self)
+{
+    check c = {report, self, FB_OK};
+    fb_plan *plan = NULL;
+
+    *out = NULL;
+    found(&c, open_plan(&plan, spec, model, 1));
+    if (c.first == FB_OK) found(&c, fb_plan_make_question(plan, own));
+    if (c.first == FB_OK) check_own(plan, &c);
+    if (c.first == FB_OK) found(&c, sort_samples(plan));
+    if (c.first != FB_OK) {
+        fb_plan_free(plan);
+        return c.first;
     }
     *out = plan;
     return FB_OK;
@@ -193,7 +273,7 @@ void fb_plan_free(fb_plan *plan)
     }
     for (int i = 0; i < plan->n_samples; i++)
         fb_plan_sample_clear(&plan->samples[i]);
-    for (int i = 0; plan->tasks != NULL && i < plan->spec->n_tasks; i++) {
+    for (int i = 0; plan->tasks != NULL && i < plan->n_tasks; i++) {
         fb_free(plan->tasks[i].first_rejection);
         fb_text_clear(&plan->tasks[i].notes);
     }
@@ -256,16 +336,21 @@ static fb_status add_rule(cells *c, int sample, int rule)
     return FB_OK;
 }
 
-static fb_status add_sample_cells(cells *c, int index)
+static bool sample_passes(const cells *c, const fb_plan_sample *sample)
 {
-    const fb_plan_sample *sample = &c->plan->samples[index];
-    const char *task = fb_bound_task_get(c->plan->spec->tasks[sample->task])->name;
+    const char *task;
     char key[512];
 
+    if (c->only == NULL) return true;
+    task = fb_bound_task_get(c->plan->spec->tasks[sample->task])->name;
     (void)snprintf(key, sizeof key, "%s/%s", task, sample->key);
-    if (!fb_filter_passes(c->only, "task", task) ||
-        !fb_filter_passes(c->only, "sample", key))
-        return FB_OK;
+    return fb_filter_passes(c->only, "task", task) &&
+           fb_filter_passes(c->only, "sample", key);
+}
+
+static fb_status add_sample_cells(cells *c, int index)
+{
+    if (!sample_passes(c, &c->plan->samples[index])) return FB_OK;
     for (int rule = 0; rule < c->plan->spec->n_rules; rule++)
         FB_TRY(add_rule(c, index, rule));
     return FB_OK;

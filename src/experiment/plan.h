@@ -42,8 +42,10 @@ typedef struct fb_plan_sample {
     char *key, *group;
     char *question, *prefix; /* text; beginning of the model's own turn */
     fb_strings references, stop, classes;
-    const char *metric; /* of the probe, else the task's; lent */
-    char *own_metric;   /* NULL: the task's */
+    /* of the probe, else the task's; lent. NULL: a question of the user's, which has no
+     * references and is not scored */
+    const char *metric;
+    char *own_metric; /* NULL: the task's */
     fb_ids prompt, answer;
     int64_t question_tokens; /* of the question alone */
     int64_t max_tokens, length;
@@ -56,6 +58,7 @@ typedef struct fb_plan_sample {
 
 typedef struct fb_plan_task {
     int64_t documents, samples, cut, rejected;
+    int64_t longest_cut;   /* tokens of the longest context before it was cut */
     int64_t unknown;       /* samples with characters of a newer Unicode */
     int64_t lost;          /* samples whose context has text without tokens */
     char *first_rejection; /* NULL: none */
@@ -77,8 +80,8 @@ typedef struct fb_plan {
     fb_template template;
     fb_plan_document *documents;
     fb_plan_sample *samples; /* by document */
-    fb_plan_task *tasks;     /* [spec.n_tasks] */
-    int n_documents, n_samples;
+    fb_plan_task *tasks;     /* of the spec; of a question of the user's, one */
+    int n_documents, n_samples, n_tasks;
     fb_index streams; /* of documents, to their index */
 } fb_plan;
 
@@ -88,13 +91,36 @@ FB_MUST_USE fb_status fb_plan_new(fb_plan **out, const fb_spec *spec,
                                   const fb_model *model, fb_report *report, void *self);
 void fb_plan_free(fb_plan *plan); /* takes NULL */
 
+/* A question of the user's on a text of the user's, of no task; all lent. */
+typedef struct fb_own_question {
+    const char *text, *question;
+    const char *stop; /* ends an answer, as an end token does; NULL: none */
+} fb_own_question;
+
+enum { FB_OWN_TOKENS = 128 }; /* limit of an answer where the settings have none */
+
+/* The plan of one: a document and a sample whose ids are those that a task would make of
+ * them. Refused, though not of a task: a text that the model cannot take whole, and a
+ * budget that leaves a rule nothing to choose. `spec` has passed
+ * fb_spec_check_question. */
+FB_MUST_USE fb_status fb_plan_ask(fb_plan **out, const fb_spec *spec,
+                                  const fb_model *model, const fb_own_question *own,
+                                  fb_report *report, void *self);
+
 /* Each of the task's notes is one call of `report`. */
 void fb_plan_notes(const fb_plan *plan, int task, fb_report *report, void *self);
 
 typedef struct fb_filter fb_filter; /* below */
 
-/* Warns of budgets that leave a rule nothing to choose on some contexts, with what to do:
- * a ratio is known in entries only with the contexts. One call of `report` each. */
+/* Who begins a context with BOS: "added" (the plan), "template", "off" (switched off,
+ * though the model has one), "none" (the model has none). */
+const char *fb_plan_bos(const fb_plan *plan);
+/* False: nothing is to be said of a BOS that is switched off. */
+bool fb_plan_bos_warning(const fb_plan *plan, char *out, size_t n);
+
+/* Warns of a BOS that is switched off, and of budgets that leave a rule nothing to choose
+ * on some contexts, with what to do: a ratio is known in entries only with the contexts.
+ * One call of `report` each. */
 void fb_plan_warn(const fb_plan *plan, const fb_filter *only, fb_report *report,
                   void *self);
 

@@ -29,6 +29,7 @@ fb_status fb_list_grow(void **list, int n, size_t size)
 typedef struct maker {
     fb_plan *plan;
     int task;
+    const fb_bound_task *bound; /* NULL: a question of the user's, of no task */
 } maker;
 
 /* --- samples --- */
@@ -111,14 +112,15 @@ static fb_status encode_sample(const fb_plan *plan, fb_plan_sample *sample,
     fb_ids question = {0};
     fb_status status;
 
-    FB_TRY(fb_plan_encode(plan, sample->references.text[0], &sample->answer));
+    if (sample->references.n > 0)
+        FB_TRY(fb_plan_encode(plan, sample->references.text[0], &sample->answer));
     if (probe->continues) return split_continuation(sample);
     status = fb_plan_encode(plan, sample->question, &question);
     sample->question_tokens = question.n;
     fb_ids_clear(&question);
     FB_TRY(status);
     FB_TRY(fb_plan_prompt(plan, sample->question, sample->prefix, &sample->prompt));
-    if (sample->prompt.n == 0 || sample->answer.n == 0)
+    if (sample->prompt.n == 0 || (sample->references.n > 0 && sample->answer.n == 0))
         return fb_fail(FB_FORMAT, "sample '%s': the %s has no token of this model",
                        sample->key, sample->prompt.n == 0 ? "question" : "answer");
     return FB_OK;
@@ -160,22 +162,27 @@ static fb_status check_same_metric(const maker *m, const fb_plan_sample *sample)
                    sample->key, sample->metric, before->metric, before->metric);
 }
 
+/* What is asked of no task is not scored. */
+static fb_status choose_metric(const maker *m, fb_plan_sample *out)
+{
+    if (m->bound == NULL) return FB_OK;
+    out->metric = out->own_metric != NULL ? out->own_metric
+                                          : fb_bound_task_metric(m->bound)->name;
+    FB_TRY(check_metric(out));
+    return check_same_metric(m, out);
+}
+
 static fb_status make_sample(const maker *m, const fb_document *document,
                              const fb_probe *probe, fb_plan_sample *out)
 {
-    const fb_bound_task *task = m->plan->spec->tasks[m->task];
-
     out->task = m->task;
     out->depth = probe->depth;
     out->length = document->length;
     out->continues = probe->continues;
     out->max_tokens = limit_of(m->plan, probe);
     FB_TRY(copy_texts(out, document, probe));
-    out->metric =
-        out->own_metric != NULL ? out->own_metric : fb_bound_task_metric(task)->name;
     out->is_first = m->plan->tasks[m->task].documents == 0;
-    FB_TRY(check_metric(out));
-    FB_TRY(check_same_metric(m, out));
+    FB_TRY(choose_metric(m, out));
     return encode_sample(m->plan, out, probe);
 }
 
@@ -197,8 +204,9 @@ static int64_t reserve_of(const fb_plan_sample *samples, int n)
 }
 
 /* Byte ranges of the text as ranges of ids, JSON; nothing where ids were cut out. */
-static fb_status place_evidence(const fb_plan *plan, const fb_plan_document *document,
-                                const fb_probe *probe, fb_plan_sample *out)
+static fb_status place_evidence(const fb_plan *plan, const char *text,
+                                const fb_plan_document *document, const fb_probe *probe,
+                                fb_plan_sample *out)
 {
     const fb_ids *ids = &document->context;
     fb_text json = {0};
@@ -206,7 +214,7 @@ static fb_status place_evidence(const fb_plan *plan, const fb_plan_document *doc
     fb_status status;
 
     if (probe->n_evidence == 0 || document->cut_tokens > 0) return FB_OK;
-    FB_TRY(fb_plan_token_ends(plan, ids, document->n_before, &ends));
+    FB_TRY(fb_plan_token_ends(plan, ids, document->n_before, strlen(text), &ends));
     fb_text_init(&json, 0);
     for (int e = 0; e < probe->n_evidence; e++) {
         int64_t first = document->n_before, last;
@@ -334,7 +342,7 @@ static fb_status make_document(const maker *m, const char *text, int64_t reserve
     if (out->context.n == 0)
         return fb_fail(FB_FORMAT, "the context has no token of this model");
     if (most < out->n_before + 2) /* a record may be skipped, a task's own text not */
-        return fb_fail(fb_bound_task_data(m->plan->spec->tasks[m->task]) != NULL
+        return fb_fail(m->bound != NULL && fb_bound_task_data(m->bound) != NULL
                            ? FB_FORMAT
                            : FB_UNSUPPORTED,
                        "question and answer need %lld of the model's %lld "
@@ -346,10 +354,20 @@ static fb_status make_document(const maker *m, const char *text, int64_t reserve
     return out->text != NULL ? FB_OK : fb_fail(FB_NO_MEMORY, "no memory for a context");
 }
 
+static void count_cut(fb_plan_task *task, const fb_plan_document *document)
+{
+    const int64_t n = document->context.n + document->cut_tokens;
+
+    task->cut++;
+    if (n > task->longest_cut) task->longest_cut = n;
+}
+
 static fb_status count_unknown(const maker *m, const char *context,
                                const fb_plan_sample *sample)
 {
-    const char *const texts[] = {context, sample->question, sample->references.text[0]};
+    const char *const texts[] = {context, sample->question,
+                                 sample->references.n > 0 ? sample->references.text[0]
+                                                          : ""};
     bool is_known = true;
 
     for (size_t i = 0; i < sizeof texts / sizeof *texts && is_known; i++)
@@ -385,14 +403,15 @@ static fb_status place_sample(const maker *m, const fb_document *document,
 
     if (status == FB_OK) status = count_unknown(m, document->context, sample);
     if (status == FB_OK) status = count_lost(m, document->context, &made);
-    if (status == FB_OK) status = place_evidence(plan, &made, probe, sample);
+    if (status == FB_OK)
+        status = place_evidence(plan, document->context, &made, probe, sample);
     if (status == FB_OK && fb_values_is(&plan->spec->values, FB_SET_query, "aware"))
         status = move_question(plan, &made, sample);
     if (status != FB_OK) {
         clear_document(&made);
         return status;
     }
-    if (made.cut_tokens > 0) plan->tasks[m->task].cut++;
+    if (made.cut_tokens > 0) count_cut(&plan->tasks[m->task], &made);
     FB_TRY(add_document(plan, &made, &sample->document));
     return add_sample(plan, sample);
 }
@@ -520,13 +539,13 @@ static fb_status note_lost(const maker *m)
                        fb_model_get_facts(m->plan->model)->name, (long long)task->lost,
                        (long long)task->samples,
                        fb_plural(task->samples, "sample", "samples"),
-                       fb_bound_task_get(m->plan->spec->tasks[m->task])->name);
+                       fb_bound_task_get(m->bound)->name);
     return fb_text_status(&task->notes);
 }
 
 fb_status fb_plan_make(fb_plan *plan, int task)
 {
-    maker m = {plan, task};
+    maker m = {plan, task, plan->spec->tasks[task]};
     const int64_t limit = fb_values_int(&plan->spec->values, FB_SET_samples);
     fb_ids before = {0};
     fb_task_env env = {
@@ -546,4 +565,47 @@ fb_status fb_plan_make(fb_plan *plan, int task)
     FB_TRY(fb_task_make(plan->spec->tasks[task], &env));
     FB_TRY(note_lost(&m));
     return fb_bound_task_check_data(plan->spec->tasks[task]);
+}
+
+/* --- a question of the user's --- */
+
+static fb_status note_question(fb_plan *plan)
+{
+    fb_plan_task *task = &plan->tasks[0];
+
+    if (task->lost > 0)
+        fb_text_printf(&task->notes,
+                       "'%s' has no tokens for some of the text, and leaves it out; -m "
+                       "FILE takes another model\n",
+                       fb_model_get_facts(plan->model)->name);
+    if (task->unknown > 0)
+        fb_text_puts(&task->notes,
+                     "text or question has characters that the Unicode of PCRE2 (see "
+                     "'flexbudget doctor') does not know; other programs may cut them "
+                     "into other tokens\n");
+    return fb_text_status(&task->notes);
+}
+
+fb_status fb_plan_make_question(fb_plan *plan, const fb_own_question *own)
+{
+    maker m = {plan, 0, NULL};
+    const char *const stop[] = {own->stop};
+    fb_text question = {0};
+    fb_probe probe = {.key = "question",
+                      .max_tokens = FB_OWN_TOKENS,
+                      .stop = stop,
+                      .n_stop = own->stop == NULL ? 0 : 1,
+                      .depth = -1};
+    const fb_document document = {
+        .key = "text", .context = own->text, .probes = &probe, .n_probes = 1};
+    fb_status status;
+
+    fb_text_puts(&question,
+                 fb_seam(own->text, strlen(own->text), "\n\n", own->question));
+    fb_text_puts(&question, own->question);
+    status = fb_text_status(&question);
+    probe.question = fb_text_string(&question);
+    if (status == FB_OK) status = emit(&m, &document);
+    fb_text_clear(&question);
+    return status == FB_OK ? note_question(plan) : status;
 }

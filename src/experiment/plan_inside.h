@@ -25,14 +25,17 @@ FB_MUST_USE fb_status fb_plan_prompt(const fb_plan *plan, const char *question,
                                      const char *prefix, fb_ids *out);
 /* Takes ids out of the middle so that `most` are left. */
 int64_t fb_plan_cut_middle(fb_ids *ids, int64_t most);
-/* Bytes of text of each id of the context from `n_before` on, as ends: [n]. */
+/* Where the bytes of each id of the context end in its text of `n_text` bytes, from
+ * `n_before` on: [n]. */
 FB_MUST_USE fb_status fb_plan_token_ends(const fb_plan *plan, const fb_ids *ids,
-                                         int64_t n_before, size_t **out);
+                                         int64_t n_before, size_t n_text, size_t **out);
 
 /* --- documents (plan_documents.c) --- */
 
 /* Runs a task and adds its documents and samples. */
 FB_MUST_USE fb_status fb_plan_make(fb_plan *plan, int task);
+/* Adds the one document and sample of a question of the user's. */
+FB_MUST_USE fb_status fb_plan_make_question(fb_plan *plan, const fb_own_question *own);
 void fb_plan_sample_clear(fb_plan_sample *sample);
 
 #endif

@@ -122,9 +122,16 @@ void fb_run_reset_peaks(fb_runner *run)
     fb_memory_reset_peaks();
 }
 
+fb_engine_options fb_run_engine_options(const fb_plan *plan)
+{
+    return (fb_engine_options){
+        .cache = plan->shape.type,
+        .compact = fb_values_is(&plan->spec->values, FB_SET_positions, "compact")};
+}
+
 static fb_status run_all(fb_runner *run)
 {
-    const fb_engine_options options = {.cache = run->plan->shape.type};
+    const fb_engine_options options = fb_run_engine_options(run->plan);
 
     FB_TRY(fb_run_check_memory(run->plan, run->options)); /* before a file is made */
     run->limit = fb_run_limit(run->plan, run->options);

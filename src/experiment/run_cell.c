@@ -36,8 +36,10 @@ bool fb_run_is_own_fault(fb_status status)
 
 bool fb_run_needs_text(const fb_plan_sample *sample)
 {
-    const fb_metric *metric = metric_of(sample);
+    const fb_metric *metric;
 
+    if (sample->metric == NULL) return true; /* of a question of the user's it is all */
+    metric = metric_of(sample);
     return !sample->continues && metric != NULL && metric->kind == FB_METRIC_TEXT;
 }
 
@@ -80,16 +82,45 @@ static double share_equal(const int32_t *a, const int32_t *b, int64_t n)
     return (double)same / (double)n;
 }
 
-static void add_pass_scores(draft *d, const fb_plan_sample *sample,
-                            const fb_answer *answer)
+/* The share of heads that dropped the first token, to which models pay attention when
+ * they look at nothing (Xiao et al. 2024, "attention sinks", arXiv:2309.17453). */
+static double first_lost(const fb_selection *selection)
 {
+    const fb_kept *kept = selection == NULL ? NULL : &selection->kept;
+    int64_t lost = 0;
+
+    if (kept == NULL) return 0;
+    for (int64_t s = 0; s < kept->n_slots; s++)
+        lost += kept->position[s][0] != 0;
+    return (double)lost / (double)kept->n_slots;
+}
+
+static void add_pass_scores(draft *d, const fb_plan_sample *sample,
+                            const fb_outcome *outcome)
+{
+    const fb_answer *answer = outcome->answer;
     const double right = share_equal(answer->top1, sample->answer.ids, answer->n);
     const double values[FB_PASS_METRICS] = {
-        mean(answer->kl, answer->n), mean(answer->nll, answer->n), right == 1 ? 1 : 0,
-        share_equal(answer->top1, answer->full_top1, answer->n), right};
+        mean(answer->kl, answer->n),
+        mean(answer->nll, answer->n),
+        right == 1 ? 1 : 0,
+        share_equal(answer->top1, answer->full_top1, answer->n),
+        right,
+        first_lost(fb_variant_selection(outcome->variant))};
 
     for (int i = 0; i < FB_PASS_METRICS; i++)
         add_score(d, fb_pass_metrics[i], values[i]);
+}
+
+size_t fb_run_answer_length(const fb_plan_sample *sample, const char *text, size_t n)
+{
+    for (int i = 0; i < sample->stop.n; i++) {
+        const char *stop = sample->stop.text[i];
+        const char *found = memmem(text, n, stop, strlen(stop));
+
+        if (found != NULL) n = (size_t)(found - text);
+    }
+    return n;
 }
 
 /* The free answer, ended before the first stop string. */
@@ -100,11 +131,7 @@ static fb_status decode_answer(const fb_runner *run, draft *d,
 
     FB_TRY(fb_tokenizer_decode(fb_model_tokenizer(run->plan->model), answer->ids,
                                answer->n_ids, true, &d->answer, &n));
-    for (int i = 0; i < sample->stop.n; i++) {
-        char *stop = strstr(d->answer, sample->stop.text[i]);
-
-        if (stop != NULL) *stop = '\0';
-    }
+    d->answer[fb_run_answer_length(sample, d->answer, n)] = '\0';
     fb_text_puts(&d->answer_tokens, "[");
     for (int64_t i = 0; i < answer->n_ids; i++)
         fb_text_printf(&d->answer_tokens, "%s%d", i > 0 ? "," : "",
@@ -326,7 +353,7 @@ static fb_status fill(const fb_runner *run, draft *d, const fb_outcome *outcome)
 
     d->row = fb_run_identity(run, outcome->cell);
     d->row.status = "done";
-    add_pass_scores(d, sample, answer);
+    add_pass_scores(d, sample, outcome);
     if (fb_run_needs_text(sample)) {
         FB_TRY(decode_answer(run, d, sample, answer));
         FB_TRY(add_text_score(run, d, sample));

@@ -52,6 +52,17 @@ static fb_status keep_notes(const fb_runner *run, int task)
     return keeping.status;
 }
 
+/* Said before the run, like the notes: here it is only kept. */
+static fb_status keep_bos_warning(const fb_runner *run)
+{
+    char sentence[512];
+
+    if (run->options->only != NULL ||
+        !fb_plan_bos_warning(run->plan, sentence, sizeof sentence))
+        return FB_OK;
+    return fb_store_put_note(run->store, run->rows.experiment, 0, "warning", sentence);
+}
+
 static fb_status warn_tasks(fb_runner *run)
 {
     const fb_plan *plan = run->plan;
@@ -63,11 +74,13 @@ static fb_status warn_tasks(fb_runner *run)
         FB_TRY(keep_notes(run, i));
         if (task->cut > 0)
             FB_TRY(warn(run,
-                        "%lld %s of %s %s longer than the model's %lld tokens; "
-                        "cut in the middle, same for all rules",
+                        "%lld %s of %s %s longer than the model's %lld tokens (the "
+                        "longest context has %lld); cut in the middle, same for all "
+                        "rules",
                         (long long)task->cut, fb_plural(task->cut, "sample", "samples"),
                         name, fb_plural(task->cut, "is", "are"),
-                        (long long)fb_model_get_facts(plan->model)->context_length));
+                        (long long)fb_model_get_facts(plan->model)->longest,
+                        (long long)task->longest_cut));
         if (task->unknown > 0)
             FB_TRY(warn(run,
                         "%lld %s of %s %s characters that the Unicode of PCRE2 (see "
@@ -159,6 +172,7 @@ static fb_status finish(fb_runner *run, const fb_results *results)
     memcpy(run->result->digest, results->digest, sizeof run->result->digest);
     if (run->options->only == NULL) /* what an earlier run said may hold no longer */
         FB_TRY(fb_store_drop_notes(run->store, run->rows.experiment, "warning"));
+    FB_TRY(keep_bos_warning(run));
     FB_TRY(warn_tasks(run));
     for (int i = 0; i < results->n_rules; i++)
         FB_TRY(warn_rule(run, results, i));

@@ -11,7 +11,7 @@
 #include "store/store.h"
 
 /* What the pass over the reference says of every cell, in this order; a task adds one. */
-enum { FB_PASS_METRICS = 5, FB_MOST_SCORES = 8 };
+enum { FB_PASS_METRICS = 6, FB_MOST_SCORES = 9 };
 extern const char *const fb_pass_metrics[FB_PASS_METRICS];
 
 /* Ids of the rows of the store. */
@@ -82,8 +82,10 @@ double fb_run_cell_bytes(const fb_plan *plan, const fb_cell *cell);
  * not loaded count as if they were. */
 FB_MUST_USE fb_status fb_run_check_memory(const fb_plan *plan,
                                           const fb_run_options *options);
-/* FB_BUDGET for a cell that needs more than the limit; both in bytes. */
-FB_MUST_USE fb_status fb_run_refuse_memory(double limit, double needed);
+/* FB_BUDGET for "a single cell needs" more than the limit; both in bytes. `help`: what
+ * else to do than to give more. */
+FB_MUST_USE fb_status fb_run_refuse_memory(double limit, double needed,
+                                           const char *what, const char *help);
 
 /* --- one document (run_document.c) --- */
 
@@ -100,6 +102,10 @@ void fb_run_tell(fb_runner *run, const char *event, const char *text);
 
 /* All cells are of one sample. */
 FB_MUST_USE fb_status fb_run_sample(fb_runner *run, const fb_cell *cells, int n);
+/* True once the answer so far has a stop string of the sample in it. */
+FB_MUST_USE fb_status fb_run_has_stopped(const fb_plan *plan,
+                                         const fb_plan_sample *sample,
+                                         const int32_t *ids, int64_t n, bool *out);
 
 /* --- one cell (run_cell.c) --- */
 
@@ -122,8 +128,16 @@ bool fb_run_is_own_fault(fb_status status);
 /* What a sample asks; without an end of its own for the answer. */
 fb_question fb_run_question(const fb_plan_sample *sample);
 fb_answer_options fb_run_answer_options(const fb_plan_sample *sample);
-/* True if this cell's metric is computed from a free answer. */
+/* What reading a context holds: the full cache, the windows of sliding layers, and one of
+ * these layers whole while it is at work. */
+double fb_run_reading_bytes(const fb_plan *plan, int64_t tokens);
+/* What the protocol asks of the engine. */
+fb_engine_options fb_run_engine_options(const fb_plan *plan);
+/* True if a free answer is wanted: this cell's metric is computed from it, or the question
+ * is the user's. */
 bool fb_run_needs_text(const fb_plan_sample *sample);
+/* Bytes of an answer up to its first stop string. */
+size_t fb_run_answer_length(const fb_plan_sample *sample, const char *text, size_t n);
 
 /* --- the end (run_end.c) --- */
 

@@ -52,32 +52,44 @@ static double cache_bytes(const fb_plan *plan, int64_t entries)
            (double)fb_entry_bytes(&plan->shape);
 }
 
+double fb_run_reading_bytes(const fb_plan *plan, int64_t tokens)
+{
+    const fb_model_facts *facts = fb_model_get_facts(plan->model);
+    const double layer = (double)tokens * (double)plan->shape.kv_heads *
+                         (double)fb_entry_bytes(&plan->shape);
+
+    return cache_bytes(plan, tokens) +
+           (double)fb_window_bytes(facts, plan->shape.type, tokens) +
+           (facts->sliding_layers > 0 ? layer : 0);
+}
+
 double fb_run_cell_bytes(const fb_plan *plan, const fb_cell *cell)
 {
     return cell->budget < 0 ? 0 : cache_bytes(plan, cell->k);
 }
 
-/* FB_BUDGET: `what` needs more than the limit. */
-static fb_status refuse(double limit, double needed, const char *what, const char *help)
+fb_status fb_run_refuse_memory(double limit, double needed, const char *what,
+                               const char *help)
 {
     char have[32], wanted[32];
 
     fb_print_size(limit, have, sizeof have);
     fb_print_size(needed, wanted, sizeof wanted);
     return fb_fail(FB_BUDGET,
-                   "memory limit of %s: %s needs %s\nhelp: --memory with more, or %s",
-                   have, what, wanted, help);
+                   "memory limit of %s: %s %s\nhelp: --memory with more, or %s", have,
+                   what, wanted, help);
 }
 
 static fb_status check_context(const need *n, int document)
 {
     const int64_t tokens = n->plan->documents[document].context.n;
-    const double bytes = n->base + cache_bytes(n->plan, tokens);
+    const double bytes = n->base + fb_run_reading_bytes(n->plan, tokens);
     char what[64];
 
     if (bytes <= n->limit) return FB_OK;
-    (void)snprintf(what, sizeof what, "a context of %lld tokens", (long long)tokens);
-    return refuse(n->limit, bytes, what, "shorter contexts");
+    (void)snprintf(what, sizeof what, "a context of %lld tokens needs",
+                   (long long)tokens);
+    return fb_run_refuse_memory(n->limit, bytes, what, "shorter contexts");
 }
 
 static fb_status check_cell(const need *n, int document, const fb_cell *cell)
@@ -85,13 +97,15 @@ static fb_status check_cell(const need *n, int document, const fb_cell *cell)
     const fb_plan_sample *sample = &n->plan->samples[cell->sample];
     const fb_question question = fb_run_question(sample);
     const fb_answer_options options = fb_run_answer_options(sample);
-    const double full = cache_bytes(n->plan, n->plan->documents[document].context.n);
+    const double full =
+        fb_run_reading_bytes(n->plan, n->plan->documents[document].context.n);
     const double own = fb_run_cell_bytes(n->plan, cell);
     const double answer = (double)fb_answer_bytes(
         fb_model_get_facts(n->plan->model), n->plan->shape.type, &question, &options);
 
     if (n->base + full + own + answer <= n->limit) return FB_OK;
-    return fb_run_refuse_memory(n->limit, n->base + full + own + answer);
+    return fb_run_refuse_memory(n->limit, n->base + full + own + answer,
+                                "a single cell needs", "a smaller budget");
 }
 
 static fb_status check_document(const need *n, const fb_filter *only, int document)
@@ -116,11 +130,6 @@ fb_status fb_run_check_memory(const fb_plan *plan, const fb_run_options *options
     for (int i = 0; i < plan->n_documents; i++)
         FB_TRY(check_document(&n, options->only, i));
     return FB_OK;
-}
-
-fb_status fb_run_refuse_memory(double limit, double needed)
-{
-    return refuse(limit, needed, "a single cell", "a smaller budget");
 }
 
 fb_status fb_run_check(const fb_plan *plan, const fb_run_options *options)

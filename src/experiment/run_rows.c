@@ -157,7 +157,12 @@ static fb_status put_model(fb_runner *run)
     fb_json_add_string(&text, facts->title == NULL ? "" : facts->title);
     fb_text_puts(&text, ", \"template\": ");
     fb_json_add_string(&text, run->plan->template.family);
-    fb_text_puts(&text, "}");
+    fb_text_printf(&text,
+                   ", \"window\": %lld, \"sliding_layers\": %lld, \"window_bytes\": "
+                   "%zu, \"bos\": \"%s\"}",
+                   (long long)facts->window, (long long)facts->sliding_layers,
+                   fb_window_bytes(facts, run->plan->shape.type, facts->window),
+                   fb_plan_bos(run->plan));
     row.facts = fb_text_string(&text);
     status = fb_text_status(&text);
     if (status == FB_OK)
@@ -253,14 +258,12 @@ static fb_status print_tokens(const fb_runner *run, const fb_ids *ids, fb_text *
 {
     fb_text_puts(out, "[");
     for (int64_t i = 0; i < ids->n; i++) {
-        char *text = NULL;
-        size_t n = 0;
+        size_t n;
+        const char *bytes = fb_tokenizer_bytes(fb_model_tokenizer(run->plan->model),
+                                               ids->ids[i], false, &n);
 
-        FB_TRY(fb_tokenizer_decode(fb_model_tokenizer(run->plan->model), &ids->ids[i],
-                                   1, false, &text, &n));
         if (i > 0) fb_text_puts(out, ",");
-        fb_json_add_bytes(out, text, n);
-        fb_free(text);
+        fb_json_add_bytes(out, bytes, n);
     }
     fb_text_puts(out, "]");
     return fb_text_status(out);

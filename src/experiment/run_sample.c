@@ -26,21 +26,27 @@ typedef struct group {
 
 /* --- stop strings --- */
 
-/* True once the text so far contains a stop string. */
-static fb_status is_done(void *self, const int32_t *ids, int64_t n, bool *out)
+fb_status fb_run_has_stopped(const fb_plan *plan, const fb_plan_sample *sample,
+                             const int32_t *ids, int64_t n, bool *out)
 {
-    const group *g = self;
     char *text = NULL;
     size_t n_text = 0;
 
     *out = false;
-    if (g->sample->stop.n == 0) return FB_OK;
-    FB_TRY(fb_tokenizer_decode(fb_model_tokenizer(g->run->plan->model), ids, n, true,
-                               &text, &n_text));
-    for (int i = 0; i < g->sample->stop.n && !*out; i++)
-        *out = strstr(text, g->sample->stop.text[i]) != NULL;
+    if (sample->stop.n == 0) return FB_OK;
+    FB_TRY(fb_tokenizer_decode(fb_model_tokenizer(plan->model), ids, n, true, &text,
+                               &n_text));
+    for (int i = 0; i < sample->stop.n && !*out; i++)
+        *out = strstr(text, sample->stop.text[i]) != NULL;
     fb_free(text);
     return FB_OK;
+}
+
+static fb_status is_done(void *self, const int32_t *ids, int64_t n, bool *out)
+{
+    const group *g = self;
+
+    return fb_run_has_stopped(g->run->plan, g->sample, ids, n, out);
 }
 
 /* --- answering --- */
@@ -115,7 +121,8 @@ static fb_status check_fit(const group *g, const fb_cell *cell, bool *fits)
 
     *fits = g->n < MOST && need <= (double)g->run->limit;
     if (*fits || g->n > 0) return FB_OK;
-    return fb_run_refuse_memory((double)g->run->limit, need);
+    return fb_run_refuse_memory((double)g->run->limit, need, "a single cell needs",
+                                "a smaller budget");
 }
 
 static fb_status evict(const group *g, const fb_cell *cell, fb_variant **out)

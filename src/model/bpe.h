@@ -1,8 +1,9 @@
-/* bpe.h - a vocabulary, and the merging of a word's bytes into its tokens.
+/* bpe.h - a vocabulary, and the merging of a word's symbols into its tokens.
  *
- * Byte-level BPE (Sennrich et al. 2016; bytes as in GPT-2): a word starts as one token
- * per byte; then, as long as two neighbours have a merge, those with the merge that
- * stands first in the file become one token, leftmost first.
+ * Byte pair encoding (Sennrich et al. 2016): a word starts as one symbol per byte (GPT-2)
+ * or per character (SentencePiece). Then, as long as two neighbours can be merged, those
+ * that come first become one, leftmost first: first in the list of merges, or those
+ * whose token has the highest score.
  *
  * A vocabulary is read-only once it is open.
  *
@@ -11,21 +12,13 @@
 #ifndef FB_MODEL_BPE_H
 #define FB_MODEL_BPE_H
 
-#include "model/gguf.h"
 #include "model/tokenizer.h"
-
-typedef enum fb_token_kind { /* by GGUF's numbers */
-                             FB_TOKEN_NORMAL = 1,
-                             FB_TOKEN_UNKNOWN,
-                             FB_TOKEN_CONTROL, /* marks structure: `skip_special` leaves it out */
-                             FB_TOKEN_USER, /* text of its own that is never split */
-                             FB_TOKEN_UNUSED,
-                             FB_TOKEN_BYTE,
-} fb_token_kind;
+#include "model/tokens.h"
 
 typedef struct fb_vocabulary fb_vocabulary;
 
-FB_MUST_USE fb_status fb_vocabulary_new(fb_vocabulary **out, const fb_gguf *gguf);
+/* Nothing of `tokens` is kept. */
+FB_MUST_USE fb_status fb_vocabulary_new(fb_vocabulary **out, const fb_tokens *tokens);
 void fb_vocabulary_free(fb_vocabulary *vocabulary); /* takes NULL */
 
 int32_t fb_vocabulary_size(const fb_vocabulary *vocabulary);
@@ -43,7 +36,9 @@ typedef struct fb_bpe {
 } fb_bpe;
 
 void fb_bpe_clear(fb_bpe *bpe);
-/* Appends the tokens of a word. Bytes without a token are left out before merging. */
+/* Appends the tokens of a word. What has no token falls back to tokens of its bytes
+ * where the vocabulary does so, or else to the unknown token; where there is none it is
+ * left out before merging. */
 FB_MUST_USE fb_status fb_bpe_encode(fb_bpe *bpe, const fb_vocabulary *vocabulary,
                                     fb_span word, fb_ids *out);
 

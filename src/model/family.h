@@ -17,10 +17,11 @@
 typedef enum fb_gate { FB_GATE_SILU, FB_GATE_GELU } fb_gate; /* GELU: tanh form */
 
 typedef struct fb_family {
-    const char *name;   /* as facts, results and docs spell it: "qwen2" */
-    const char *models; /* "Qwen2, Qwen2.5" */
-    const char *gguf;   /* `general.architecture`; NULL: goes by another's */
-    const char *config; /* `model_type` of config.json */
+    const char *name;    /* as facts, results and docs spell it: "qwen2" */
+    const char *models;  /* "Qwen2, Qwen2.5" */
+    const char *checked; /* on what, how far off transformers: for docs/MODELS.md */
+    const char *gguf;    /* `general.architecture`; NULL: goes by another's */
+    const char *config;  /* `model_type` of config.json */
     fb_gate gate;
     bool has_qkv_bias;
     bool has_qk_norm;         /* RMS norm of every head of q and k, before rotation */

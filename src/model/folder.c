@@ -10,6 +10,8 @@
 #include "model/identity.h"
 #include "model/safetensors.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -40,14 +42,13 @@ bool fb_is_folder(const char *path)
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-/* "folder/name", to a fresh block. */
-static fb_status path_of(const fb_folder *f, const char *name, char **out)
+fb_status fb_folder_path(char **out, const char *folder, const char *name)
 {
     fb_text path;
     fb_status status;
 
     fb_text_init(&path, 1 << 16);
-    fb_text_printf(&path, "%s/%s", f->path, name);
+    fb_text_printf(&path, "%s/%s", folder, name);
     status = fb_text_status(&path);
     *out = status == FB_OK ? fb_strdup(fb_text_string(&path)) : NULL;
     if (status == FB_OK && *out == NULL)
@@ -56,27 +57,42 @@ static fb_status path_of(const fb_folder *f, const char *name, char **out)
     return status;
 }
 
-static bool has_file(const fb_folder *f, const char *name)
+/* Without an allocation that could fail: a file must not seem to be missing. */
+bool fb_folder_has(const char *folder, const char *name)
 {
+    char path[PATH_MAX];
     struct stat about;
-    char *path;
-    const bool is_there = path_of(f, name, &path) == FB_OK && stat(path, &about) == 0;
+    const int n = snprintf(path, sizeof path, "%s/%s", folder, name);
 
-    fb_free(path);
-    return is_there;
+    return n > 0 && (size_t)n < sizeof path && stat(path, &about) == 0;
 }
 
-static fb_status read_json(const fb_folder *f, const char *name, size_t most,
-                           fb_json **out)
+fb_status fb_folder_read(char **out, size_t *n_out, const char *folder,
+                         const char *name, size_t most)
 {
     char *path;
-    fb_status status = path_of(f, name, &path);
+    fb_status status = fb_folder_path(&path, folder, name);
 
-    if (status == FB_OK) status = fb_json_read(out, path, most);
+    *out = NULL;
+    if (status == FB_OK) status = fb_file_read(out, n_out, path, most);
+    fb_free(path);
+    return fb_context(status, "%s", name);
+}
+
+fb_status fb_folder_read_json(fb_json **out, const char *folder, const char *name,
+                              size_t most)
+{
+    char *text;
+    size_t n;
+    fb_status status;
+
+    *out = NULL;
+    FB_TRY(fb_folder_read(&text, &n, folder, name, most));
+    status = fb_json_parse(out, text, n);
     if (status == FB_OK && !fb_json_is_object(*out))
         status = fb_fail(FB_FORMAT, "not a JSON object");
-    fb_free(path);
-    return status == FB_OK ? FB_OK : fb_context(status, "%s", name);
+    fb_free(text);
+    return fb_context(status, "%s", name);
 }
 
 /* --- shards --------------------------------------------------------------------- */
@@ -100,7 +116,7 @@ static fb_status name_shards(fb_folder *f)
     fb_json *map;
     size_t n = 0;
 
-    FB_TRY(read_json(f, index_name, MOST_INDEX, &f->index));
+    FB_TRY(fb_folder_read_json(&f->index, f->path, index_name, MOST_INDEX));
     FB_TRY(fb_json_want_object(&map, f->index, "weight_map"));
     f->names = fb_alloc(FB_ACCOUNT_other, (fb_json_count(map) + 1) * sizeof *f->names);
     if (f->names == NULL) return fb_fail(FB_NO_MEMORY, "no memory for an index");
@@ -119,13 +135,13 @@ static fb_status name_shards(fb_folder *f)
 
 static fb_status choose_files(fb_folder *f)
 {
-    if (has_file(f, single)) {
+    if (fb_folder_has(f->path, single)) {
         f->names = fb_alloc(FB_ACCOUNT_other, sizeof *f->names);
         if (f->names == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a model");
         f->names[f->n_shards++] = single;
         return FB_OK;
     }
-    if (has_file(f, index_name)) return name_shards(f);
+    if (fb_folder_has(f->path, index_name)) return name_shards(f);
     return fb_fail(FB_NOT_FOUND,
                    "neither '%s' nor '%s' is in the folder\n"
                    "help: other forms (pytorch_model.bin) can be saved anew with "
@@ -141,7 +157,7 @@ static fb_status open_shards(fb_folder *f)
     if (f->shards == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a model");
     for (size_t i = 0; i < f->n_shards; i++) {
         char *path;
-        fb_status status = path_of(f, f->names[i], &path);
+        fb_status status = fb_folder_path(&path, f->path, f->names[i]);
 
         if (status == FB_OK) status = fb_safetensors_open(&f->shards[i], path);
         fb_free(path);
@@ -179,7 +195,7 @@ static fb_status read_all(fb_folder *f, const char *path)
 {
     f->path = fb_strdup(path);
     if (f->path == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a path");
-    FB_TRY(read_json(f, "config.json", MOST_CONFIG, &f->config));
+    FB_TRY(fb_folder_read_json(&f->config, f->path, "config.json", MOST_CONFIG));
     FB_TRY(choose_files(f));
     FB_TRY(open_shards(f));
     return check_index(f);
@@ -238,7 +254,7 @@ static fb_status add_file(const fb_folder *f, const char *name, fb_span bytes,
 {
     char hex[FB_HASH_HEX], *path;
 
-    FB_TRY(path_of(f, name, &path));
+    FB_TRY(fb_folder_path(&path, f->path, name));
     fb_identity(path, bytes.bytes, bytes.n, hex);
     fb_free(path);
     fb_hash_add(hash, name, strlen(name) + 1);
@@ -252,8 +268,8 @@ static fb_status add_small_file(const fb_folder *f, const char *name, fb_hash *h
     char *path;
     fb_status status;
 
-    if (!has_file(f, name)) return FB_OK;
-    FB_TRY(path_of(f, name, &path));
+    if (!fb_folder_has(f->path, name)) return FB_OK;
+    FB_TRY(fb_folder_path(&path, f->path, name));
     status = fb_map_open(&map, path);
     fb_free(path);
     if (status != FB_OK) return fb_context(status, "%s", name);

@@ -40,7 +40,7 @@ FB_MUST_USE fb_status fb_gguf_string(const fb_gguf *gguf, const char *key,
 /* The bytes of a value as they stand in the file: for hashes. Empty if missing. */
 fb_span fb_gguf_raw(const fb_gguf *gguf, const char *key);
 
-/* A walk over an array of strings or whole numbers, at most INT32_MAX long. */
+/* A walk over an array of strings, whole numbers or reals, at most INT32_MAX long. */
 typedef struct fb_gguf_array {
     int64_t n; /* elements not yet taken */
     uint32_t type;
@@ -51,7 +51,10 @@ FB_MUST_USE fb_status fb_gguf_strings(const fb_gguf *gguf, const char *key,
                                       fb_gguf_array *out);
 FB_MUST_USE fb_status fb_gguf_ints(const fb_gguf *gguf, const char *key,
                                    fb_gguf_array *out);
+FB_MUST_USE fb_status fb_gguf_reals(const fb_gguf *gguf, const char *key,
+                                    fb_gguf_array *out);
 fb_span fb_gguf_next_string(fb_gguf_array *array); /* n > 0 */
 int64_t fb_gguf_next_int(fb_gguf_array *array);    /* n > 0 */
+double fb_gguf_next_real(fb_gguf_array *array);    /* n > 0 */
 
 #endif

@@ -88,6 +88,16 @@ fb_status fb_gguf_int(const fb_gguf *g, const char *key, int64_t low, int64_t hi
     return FB_OK;
 }
 
+static bool is_string(uint32_t type)
+{
+    return type == FB_GGUF_STRING;
+}
+
+static bool is_real(uint32_t type)
+{
+    return type == FB_GGUF_F32 || type == FB_GGUF_F64;
+}
+
 static double real_at(const uint8_t *at, uint32_t type)
 {
     fb_cursor c = {at, types[type].size, false};
@@ -107,7 +117,7 @@ fb_status fb_gguf_real(const fb_gguf *g, const char *key, double *out)
     if (pair == NULL) return missing(key);
     if (is_integer(pair->type))
         *out = (double)integer_at(pair->at, pair->type);
-    else if (pair->type == FB_GGUF_F32 || pair->type == FB_GGUF_F64)
+    else if (is_real(pair->type))
         *out = real_at(pair->at, pair->type);
     else
         return mistyped(pair, key, "a number");
@@ -142,18 +152,18 @@ fb_span fb_gguf_raw(const fb_gguf *g, const char *key)
     return (fb_span){(const char *)pair->at, pair->n_bytes};
 }
 
-static fb_status array(const fb_gguf *g, const char *key, bool strings,
-                       fb_gguf_array *out)
+static fb_status array(const fb_gguf *g, const char *key, bool is_right(uint32_t),
+                       const char *right, fb_gguf_array *out)
 {
     const fb_gguf_pair *pair = fb_gguf_find(g, key);
 
     if (pair == NULL) return missing(key);
     if (pair->type != FB_GGUF_ARRAY)
-        return mistyped(pair, key, strings ? "an array of strings" : "an array");
-    if (strings ? pair->element != FB_GGUF_STRING : !is_integer(pair->element))
+        return fb_fail(FB_FORMAT, "'%s' is %s; an array of %s would be right", key,
+                       fb_gguf_type_name(pair->type), right);
+    if (!is_right(pair->element))
         return fb_fail(FB_FORMAT, "'%s' is an array of %s; %s would be right", key,
-                       fb_gguf_type_name(pair->element),
-                       strings ? "strings" : "whole numbers");
+                       fb_gguf_type_name(pair->element), right);
     if (pair->n > INT32_MAX)
         return fb_fail(FB_FORMAT, "'%s' has %" PRIu64 " elements; at most %d are read",
                        key, pair->n, INT32_MAX);
@@ -163,12 +173,17 @@ static fb_status array(const fb_gguf *g, const char *key, bool strings,
 
 fb_status fb_gguf_strings(const fb_gguf *g, const char *key, fb_gguf_array *out)
 {
-    return array(g, key, true, out);
+    return array(g, key, is_string, "strings", out);
 }
 
 fb_status fb_gguf_ints(const fb_gguf *g, const char *key, fb_gguf_array *out)
 {
-    return array(g, key, false, out);
+    return array(g, key, is_integer, "whole numbers", out);
+}
+
+fb_status fb_gguf_reals(const fb_gguf *g, const char *key, fb_gguf_array *out)
+{
+    return array(g, key, is_real, "reals", out);
 }
 
 fb_span fb_gguf_next_string(fb_gguf_array *a)
@@ -184,6 +199,15 @@ fb_span fb_gguf_next_string(fb_gguf_array *a)
 int64_t fb_gguf_next_int(fb_gguf_array *a)
 {
     const int64_t value = integer_at(a->at, a->type);
+
+    a->at += types[a->type].size;
+    a->n--;
+    return value;
+}
+
+double fb_gguf_next_real(fb_gguf_array *a)
+{
+    const double value = real_at(a->at, a->type);
 
     a->at += types[a->type].size;
     a->n--;

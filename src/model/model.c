@@ -14,6 +14,7 @@
 #include "model/folder.h"
 #include "model/gguf.h"
 #include "model/identity.h"
+#include "model/tokens.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -129,23 +130,23 @@ static fb_status read_weight_types(fb_model *m, const fb_stored_list *tensors)
     return status;
 }
 
+/* Scores count where there are no merges. */
 static void hash_tokenizer(fb_model *m, const fb_gguf *g)
 {
     static const char *const keys[] = {
-        "tokenizer.ggml.tokens",
-        "tokenizer.ggml.merges",
-        "tokenizer.ggml.token_type",
-        "tokenizer.ggml.pre",
-    };
+        "tokenizer.ggml.tokens",          "tokenizer.ggml.merges",
+        "tokenizer.ggml.token_type",      "tokenizer.ggml.pre",
+        "tokenizer.ggml.scores",          "tokenizer.ggml.add_space_prefix",
+        "tokenizer.ggml.unknown_token_id"};
+    const size_t n = fb_gguf_has(g, keys[1]) ? 4 : sizeof keys / sizeof *keys;
     fb_hash hash;
 
     fb_hash_init(&hash);
-    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+    for (size_t k = 0; k < n; k++) {
         const fb_span value = fb_gguf_raw(g, keys[k]);
-        const uint64_t n = value.n;
 
         for (int i = 0; i < 8; i++)
-            fb_hash_add(&hash, &(uint8_t){(uint8_t)(n >> (8 * i))}, 1);
+            fb_hash_add(&hash, &(uint8_t){(uint8_t)((uint64_t)value.n >> (8 * i))}, 1);
         fb_hash_add(&hash, value.bytes, value.n);
     }
     fb_hash_hex(&hash, m->facts.tokenizer_sha256);
@@ -189,37 +190,57 @@ static fb_status read_facts(fb_model *m, const files *x)
 
 /* --- opening -------------------------------------------------------------------- */
 
-static fb_status read_tokenizer(fb_model *m, const files *x)
+static fb_status check_size(const fb_model *m)
 {
-    if (x->folder != NULL)
-        return fb_fail(FB_UNSUPPORTED, "tokenizers of folders are not read yet");
-    FB_TRY(fb_tokenizer_new(&m->tokenizer, x->gguf));
-    if (fb_tokenizer_size(m->tokenizer) == m->facts.vocabulary) return FB_OK;
+    const int64_t n = fb_tokenizer_size(m->tokenizer);
+
+    if (n == m->facts.vocabulary) return FB_OK;
     return fb_fail(FB_FORMAT,
                    "the tokenizer has %" PRId64 " %s, but 'token_embd.weight' has "
                    "%" PRId64 " %s",
-                   fb_tokenizer_size(m->tokenizer),
-                   fb_plural(fb_tokenizer_size(m->tokenizer), "token", "tokens"),
-                   m->facts.vocabulary, fb_plural(m->facts.vocabulary, "row", "rows"));
+                   n, fb_plural(n, "token", "tokens"), m->facts.vocabulary,
+                   fb_plural(m->facts.vocabulary, "row", "rows"));
+}
+
+static fb_status read_tokenizer(fb_model *m, const files *x)
+{
+    fb_tokens tokens;
+    fb_status status =
+        x->gguf != NULL ? fb_tokens_read_gguf(&tokens, x->gguf)
+                        : fb_tokens_read_folder(&tokens, x->path, m->facts.vocabulary);
+
+    if (status == FB_OK) status = fb_tokenizer_new(&m->tokenizer, &tokens);
+    if (status == FB_OK && x->folder != NULL)
+        fb_tokens_hash(&tokens, m->facts.tokenizer_sha256);
+    fb_tokens_clear(&tokens);
+    return status == FB_OK ? check_size(m) : status;
+}
+
+/* The text of the file's chat template, if it has one. */
+static fb_status read_template_text(fb_text *out, bool *is_there, const files *x)
+{
+    static const char key[] = "tokenizer.chat_template";
+    fb_span text;
+
+    *is_there = false;
+    if (x->folder != NULL) return fb_template_read(out, is_there, x->path);
+    if (!fb_gguf_has(x->gguf, key)) return FB_OK;
+    FB_TRY(fb_gguf_string(x->gguf, key, &text));
+    if (memchr(text.bytes, 0, text.n) != NULL)
+        return fb_fail(FB_FORMAT, "'%s' holds a zero byte", key);
+    *is_there = true;
+    fb_text_add(out, text.bytes, text.n);
+    return fb_text_status(out);
 }
 
 static fb_status read_template(fb_model *m, const files *x)
 {
-    static const char key[] = "tokenizer.chat_template";
-    const fb_gguf *g = x->gguf;
-    fb_text text;
-    fb_status status;
-    fb_span span;
+    fb_text text = {0};
+    bool is_there;
+    const fb_status status = read_template_text(&text, &is_there, x);
 
-    fb_template_find(&m->chat_template, NULL);
-    if (g == NULL || !fb_gguf_has(g, key)) return FB_OK;
-    FB_TRY(fb_gguf_string(g, key, &span));
-    if (memchr(span.bytes, 0, span.n) != NULL)
-        return fb_fail(FB_FORMAT, "'%s' holds a zero byte", key);
-    fb_text_init(&text, 0);
-    fb_text_add(&text, span.bytes, span.n);
-    status = fb_text_status(&text);
-    if (status == FB_OK) fb_template_find(&m->chat_template, fb_text_string(&text));
+    if (status == FB_OK)
+        fb_template_find(&m->chat_template, is_there ? fb_text_string(&text) : NULL);
     fb_text_clear(&text);
     return status;
 }

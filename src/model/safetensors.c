@@ -144,6 +144,7 @@ static fb_status read_entries(fb_safetensors *f, const uint8_t *data, size_t n)
 static fb_status read_all(fb_safetensors *f)
 {
     uint64_t length = 0;
+    fb_status status;
 
     if (f->map.n < LENGTH_BYTES)
         return fb_fail(FB_FORMAT,
@@ -157,8 +158,9 @@ static fb_status read_all(fb_safetensors *f)
                        "a header of %" PRIu64 " bytes in a file of %zu; not a "
                        "safetensors file, or cut short",
                        length, f->map.n);
-    FB_TRY(fb_json_parse(&f->header, (const char *)f->map.bytes + LENGTH_BYTES,
-                         (size_t)length));
+    status = fb_json_parse(&f->header, (const char *)f->map.bytes + LENGTH_BYTES,
+                           (size_t)length);
+    if (status != FB_OK) return fb_context(status, "its header");
     if (!fb_json_is_object(f->header))
         return fb_fail(FB_FORMAT, "the header is not a JSON object");
     return read_entries(f, f->map.bytes + LENGTH_BYTES + length,

@@ -1,40 +1,36 @@
-/* tokenizer.c - text to ids: special tokens, then words, then merges.
+/* tokenizer.c - text to ids and back.
  *
- * Special tokens (control, user-defined and unknown ones) are looked for in flagged
- * pieces only, at each place the longest first. What lies between two of them is one
- * ordinary text, whatever pieces it came from. An ordinary text is cut into stretches
- * of valid UTF-8, whose words are merged, and single bytes that belong to none.
+ * All pieces are one text, in which the tokens that stand for themselves are looked for
+ * (specials.h): at each place the longest that may stand there. What lies between two of
+ * them is a stretch: rewritten, cut into words, merged. A stretch falls into runs of
+ * valid UTF-8 and single bytes that belong to none.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "model/tokenizer.h"
 
+#include "base/check.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/bpe.h"
 #include "model/pretokenize.h"
+#include "model/specials.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
-enum { MOST_ENDS = 3 };
-
-typedef struct special {
-    fb_span text;
-    int32_t id;
-} special;
+enum { MOST_GROWTH = 32, SOME_BYTES = 1 << 16 };
 
 struct fb_tokenizer {
     fb_vocabulary *vocabulary;
     fb_pretokenizer *words;
-    special *specials; /* longest first */
-    int32_t n_specials;
-    bool begins_special[256]; /* by first byte */
-    int32_t bos;              /* -1: none, or not to be added */
-    int32_t ends[MOST_ENDS];
+    fb_specials specials, inner; /* looked for before and behind the rewriting */
+    fb_rewriting before, after;
+    bool whole_words, drops_space, marks_spaces;
+    int32_t bos; /* -1: none, or not to be added */
+    int32_t end[FB_MOST_ENDS];
     int n_ends;
+    char *name;
 };
 
 /* --- lists of ids --------------------------------------------------------------- */
@@ -63,126 +59,32 @@ fb_status fb_ids_add(fb_ids *ids, int32_t id)
 
 /* --- opening -------------------------------------------------------------------- */
 
-static bool is_special(fb_token_kind kind)
+static fb_status open_parts(fb_tokenizer *t, const fb_tokens *tokens)
 {
-    return kind == FB_TOKEN_CONTROL || kind == FB_TOKEN_USER ||
-           kind == FB_TOKEN_UNKNOWN;
+    FB_TRY(fb_pretokenizer_new(&t->words, tokens->cut, tokens->n_cuts));
+    FB_TRY(fb_vocabulary_new(&t->vocabulary, tokens));
+    FB_TRY(fb_specials_make(&t->specials, tokens, false));
+    FB_TRY(fb_specials_make(&t->inner, tokens, true));
+    t->name = fb_strdup(tokens->name);
+    return t->name == NULL ? fb_fail(FB_NO_MEMORY, "no memory for a name") : FB_OK;
 }
 
-static int compare_lengths(const void *a, const void *b)
-{
-    const special *x = a, *y = b;
-
-    if (x->text.n != y->text.n) return x->text.n > y->text.n ? -1 : 1;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
-static fb_status collect_specials(fb_tokenizer *t)
-{
-    const fb_vocabulary *v = t->vocabulary;
-    const int32_t n = fb_vocabulary_size(v);
-
-    for (int32_t id = 0; id < n; id++)
-        t->n_specials += is_special(fb_vocabulary_kind(v, id));
-    t->specials =
-        fb_alloc(FB_ACCOUNT_other, (size_t)t->n_specials * sizeof *t->specials);
-    if (t->specials == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a tokenizer");
-    t->n_specials = 0;
-    for (int32_t id = 0; id < n; id++) {
-        const fb_span text = fb_vocabulary_bytes(v, id);
-
-        if (!is_special(fb_vocabulary_kind(v, id)) || text.n == 0) continue;
-        t->specials[t->n_specials++] = (special){text, id};
-        t->begins_special[(unsigned char)text.bytes[0]] = true;
-    }
-    qsort(t->specials, (size_t)t->n_specials, sizeof *t->specials, compare_lengths);
-    return FB_OK;
-}
-
-/* The id under `key` to `out`; -1 if the file has no such key. */
-static fb_status read_id(const fb_tokenizer *t, const fb_gguf *g, const char *key,
-                         int32_t *out)
-{
-    int64_t id = -1;
-
-    if (fb_gguf_has(g, key))
-        FB_TRY(fb_gguf_int(g, key, 0, fb_vocabulary_size(t->vocabulary) - 1, &id));
-    *out = (int32_t)id;
-    return FB_OK;
-}
-
-static fb_status read_marks(fb_tokenizer *t, const fb_gguf *g)
-{
-    static const char add_bos[] = "tokenizer.ggml.add_bos_token";
-    static const char *const end_keys[MOST_ENDS] = {"tokenizer.ggml.eos_token_id",
-                                                    "tokenizer.ggml.eot_token_id",
-                                                    "tokenizer.ggml.eom_token_id"};
-    bool adds_bos = fb_pretokenizer_adds_bos(t->words);
-
-    FB_TRY(read_id(t, g, "tokenizer.ggml.bos_token_id", &t->bos));
-    if (fb_gguf_has(g, add_bos)) FB_TRY(fb_gguf_bool(g, add_bos, &adds_bos));
-    if (!adds_bos) t->bos = -1;
-    for (int e = 0; e < MOST_ENDS; e++) {
-        FB_TRY(read_id(t, g, end_keys[e], &t->ends[t->n_ends]));
-        t->n_ends += t->ends[t->n_ends] >= 0;
-    }
-    return FB_OK;
-}
-
-/* What would make other tokens than the code below. */
-static fb_status refuse_others(const fb_gguf *g)
-{
-    static const char model[] = "tokenizer.ggml.model";
-    static const char prefix[] = "tokenizer.ggml.add_space_prefix";
-    bool adds_space = false;
-    fb_span kind;
-
-    FB_TRY(fb_gguf_string(g, model, &kind));
-    if (!fb_span_is(kind, "gpt2"))
-        return fb_fail(FB_UNSUPPORTED,
-                       "'%s' is '%s'; 'gpt2' (byte-level BPE) is understood", model,
-                       fb_span_show(kind).text);
-    if (fb_gguf_has(g, prefix)) FB_TRY(fb_gguf_bool(g, prefix, &adds_space));
-    if (adds_space)
-        return fb_fail(FB_UNSUPPORTED,
-                       "'%s' is true; with byte-level BPE only false is understood",
-                       prefix);
-    return FB_OK;
-}
-
-static fb_status open_words(fb_tokenizer *t, const fb_gguf *g)
-{
-    static const char key[] = "tokenizer.ggml.pre";
-    fb_span name;
-
-    if (!fb_gguf_has(g, key))
-        return fb_fail(FB_UNSUPPORTED,
-                       "'%s' is missing, so it is not known how to cut a text into "
-                       "words, and a guess would give other tokens; convert the model "
-                       "again, or add the tag: gguf-new-metadata --pre-tokenizer NAME "
-                       "OLD.gguf NEW.gguf",
-                       key);
-    FB_TRY(fb_gguf_string(g, key, &name));
-    return fb_pretokenizer_new(&t->words, name);
-}
-
-static fb_status read_all(fb_tokenizer *t, const fb_gguf *g)
-{
-    FB_TRY(refuse_others(g));
-    FB_TRY(open_words(t, g));
-    FB_TRY(fb_vocabulary_new(&t->vocabulary, g));
-    FB_TRY(collect_specials(t));
-    return read_marks(t, g);
-}
-
-fb_status fb_tokenizer_new(fb_tokenizer **out, const struct fb_gguf *g)
+fb_status fb_tokenizer_new(fb_tokenizer **out, const struct fb_tokens *tokens)
 {
     fb_tokenizer *t = fb_zalloc(FB_ACCOUNT_other, sizeof *t);
     fb_status status;
 
     *out = NULL;
     if (t == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a tokenizer");
-    status = read_all(t, g);
+    t->before = tokens->before;
+    t->after = tokens->after;
+    t->whole_words = tokens->whole_words;
+    t->drops_space = tokens->drops_space;
+    t->marks_spaces = tokens->spelling == FB_SPELT_WITH_SPACES;
+    t->bos = tokens->adds_bos ? tokens->bos : -1;
+    t->n_ends = tokens->n_ends;
+    memcpy(t->end, tokens->end, sizeof t->end);
+    status = open_parts(t, tokens);
     if (status == FB_OK)
         *out = t;
     else
@@ -193,9 +95,11 @@ fb_status fb_tokenizer_new(fb_tokenizer **out, const struct fb_gguf *g)
 void fb_tokenizer_free(fb_tokenizer *t)
 {
     if (t == NULL) return;
-    fb_free(t->specials);
+    fb_specials_clear(&t->specials);
+    fb_specials_clear(&t->inner);
     fb_pretokenizer_free(t->words);
     fb_vocabulary_free(t->vocabulary);
+    fb_free(t->name);
     fb_free(t);
 }
 
@@ -204,16 +108,36 @@ void fb_tokenizer_free(fb_tokenizer *t)
 /* One call's own memory. */
 typedef struct encoder {
     const fb_tokenizer *t;
+    const fb_piece *pieces;
+    int n_pieces;
+    fb_text text; /* all pieces */
+    fb_text rewritten[2], rewritten_again[2], word;
     fb_bpe bpe;
-    fb_text plain; /* ordinary text since the last special token */
     fb_ids *out;
 } encoder;
 
+/* The tokens of a word, in which a space stands for every mark of one. */
 static fb_status take_word(void *context, fb_span word)
 {
     encoder *e = context;
 
-    if (fb_pretokenizer_takes_whole_words(e->t->words)) {
+    if (e->t->marks_spaces) {
+        static const size_t n_mark = sizeof FB_SPACE_MARK - 1;
+
+        e->word.n = 0;
+        while (word.n > 0) {
+            const char *mark = memmem(word.bytes, word.n, FB_SPACE_MARK, n_mark);
+            const size_t n = mark == NULL ? word.n : (size_t)(mark - word.bytes);
+            const size_t taken = mark == NULL ? n : n + n_mark;
+
+            fb_text_add(&e->word, word.bytes, n);
+            if (mark != NULL) fb_text_add(&e->word, " ", 1);
+            word = (fb_span){word.bytes + taken, word.n - taken};
+        }
+        FB_TRY(fb_text_status(&e->word));
+        word = (fb_span){fb_text_string(&e->word), e->word.n};
+    }
+    if (e->t->whole_words) {
         const int32_t id = fb_vocabulary_find(e->t->vocabulary, word);
 
         if (id >= 0) return fb_ids_add(e->out, id);
@@ -221,119 +145,139 @@ static fb_status take_word(void *context, fb_span word)
     return fb_bpe_encode(&e->bpe, e->t->vocabulary, word, e->out);
 }
 
-/* The text in Unicode's form NFC. `room` becomes its memory; free it with fb_free. */
-static fb_status compose(fb_span *text, utf8proc_int32_t **room)
-{
-    const utf8proc_option_t form = UTF8PROC_STABLE | UTF8PROC_COMPOSE;
-    const utf8proc_uint8_t *bytes = (const utf8proc_uint8_t *)text->bytes;
-    const utf8proc_ssize_t n_bytes = (utf8proc_ssize_t)text->n;
-    utf8proc_ssize_t n = utf8proc_decompose(bytes, n_bytes, NULL, 0, form);
+/* A place at which a token stands for itself: where what goes before it ends, and where
+ * what follows begins, without the white space that it swallows. The next token is
+ * looked for from `end` on: swallowed white space may be one. */
+typedef struct match {
+    int32_t id;
+    size_t before, end, after;
+} match;
 
-    if (n >= 0) *room = fb_alloc(FB_ACCOUNT_other, ((size_t)n + 1) * sizeof **room);
-    if (n < 0 || *room == NULL)
-        return fb_fail(FB_NO_MEMORY, "no memory to compose a text");
-    n = utf8proc_decompose(bytes, n_bytes, *room, n, form);
-    n = utf8proc_reencode(*room, n, form);
-    if (n < 0) return fb_fail(FB_DEFECT, "a text cannot be composed");
-    *text = (fb_span){(const char *)*room, (size_t)n};
-    return FB_OK;
+/* Looks for one from `from` on, `begin` being where the last one ended. `n_template`:
+ * bytes of a template from `from` on. */
+static bool match_at(const fb_specials *specials, fb_span text, size_t begin,
+                     size_t from, size_t n_template, match *out)
+{
+    const fb_special *s = fb_specials_find(
+        specials, (fb_span){text.bytes + from, text.n - from}, n_template);
+
+    if (s == NULL) return false;
+    *out = (match){s->id, from, from + s->text.n, from + s->text.n};
+    if (out->before < begin) out->before = begin;
+    if (s->flags & FB_TOKEN_STRIPS_LEFT)
+        out->before -=
+            fb_space_before((fb_span){text.bytes + begin, out->before - begin});
+    if (s->flags & FB_TOKEN_STRIPS_RIGHT)
+        out->after +=
+            fb_space_after((fb_span){text.bytes + out->after, text.n - out->after});
+    return true;
 }
 
-static fb_status encode_valid(encoder *e, fb_span text)
+/* Words of a rewritten run that has no more tokens that stand for themselves. */
+static fb_status encode_words(encoder *e, fb_span text, int where)
 {
-    utf8proc_int32_t *room = NULL;
-    fb_status status = FB_OK;
+    FB_TRY(fb_rewrite_text(&e->t->after, where, e->rewritten_again, &text));
+    return fb_pretokenize(e->t->words, text, take_word, e);
+}
+
+/* A run of valid UTF-8. */
+static fb_status encode_run(encoder *e, fb_span text, int where)
+{
+    size_t begin = 0;
+    match m;
 
     if (text.n == 0) return FB_OK;
-    if (fb_pretokenizer_wants_nfc(e->t->words)) status = compose(&text, &room);
-    if (status == FB_OK) status = fb_pretokenize(e->t->words, text, take_word, e);
-    fb_free(room);
-    return status;
+    FB_TRY(fb_rewrite_text(&e->t->before, where, e->rewritten, &text));
+    for (size_t at = 0; at < text.n; at++) {
+        if (!match_at(&e->t->inner, text, begin, at, 0, &m)) continue;
+        FB_TRY(encode_words(e, (fb_span){text.bytes + begin, m.before - begin}, where));
+        FB_TRY(fb_ids_add(e->out, m.id));
+        begin = m.after;
+        at = m.end - 1;
+        where = FB_BEGINS_STRETCH;
+    }
+    return encode_words(e, (fb_span){text.bytes + begin, text.n - begin}, where);
 }
 
-/* Bytes of the character at `at`; 0: it is not valid UTF-8. */
-static size_t character(fb_span text, size_t at)
+static fb_status encode_stretch(encoder *e, fb_span text, int where)
 {
-    utf8proc_int32_t unused;
-    const utf8proc_ssize_t n =
-        utf8proc_iterate((const utf8proc_uint8_t *)text.bytes + at,
-                         (utf8proc_ssize_t)(text.n - at), &unused);
-
-    return n > 0 ? (size_t)n : 0;
-}
-
-static fb_status encode_plain(encoder *e)
-{
-    const fb_span text = {fb_text_string(&e->plain), e->plain.n};
     size_t begin = 0, at = 0;
 
-    FB_TRY(fb_text_status(&e->plain));
     while (at < text.n) {
-        const size_t n = character(text, at);
+        const size_t n = fb_utf8_length(text.bytes + at, text.n - at);
 
         at += n;
         if (n > 0) continue;
-        FB_TRY(encode_valid(e, (fb_span){text.bytes + begin, at - begin}));
+        FB_TRY(encode_run(e, (fb_span){text.bytes + begin, at - begin}, where));
         FB_TRY(take_word(e, (fb_span){text.bytes + at, 1}));
         begin = ++at;
+        where = 0;
     }
-    FB_TRY(encode_valid(e, (fb_span){text.bytes + begin, at - begin}));
-    fb_text_clear(&e->plain);
-    return FB_OK;
+    return encode_run(e, (fb_span){text.bytes + begin, at - begin}, where);
 }
 
-/* The longest special token at the start of the text; NULL: none. */
-static const special *find_special(const fb_tokenizer *t, const char *bytes, size_t n)
+/* The bytes of a template from `at` on, 0 inside data. `p` and `end` go along: a piece,
+ * and where it ends in the text. */
+static size_t template_from(const encoder *e, size_t at, int *p, size_t *end)
 {
-    if (!t->begins_special[(unsigned char)bytes[0]]) return NULL;
-    for (int32_t s = 0; s < t->n_specials; s++) {
-        const fb_span text = t->specials[s].text;
-
-        if (text.n <= n && memcmp(text.bytes, bytes, text.n) == 0)
-            return &t->specials[s];
-    }
-    return NULL;
+    while (*p < e->n_pieces && at >= *end)
+        if (++*p < e->n_pieces) *end += e->pieces[*p].n;
+    return *p < e->n_pieces && e->pieces[*p].special ? *end - at : 0;
 }
 
-static fb_status encode_special(encoder *e, const fb_piece *piece)
+static fb_status encode_text(encoder *e)
 {
-    size_t begin = 0, at = 0;
+    const fb_span text = {fb_text_string(&e->text), e->text.n};
+    size_t begin = 0, end = e->n_pieces > 0 ? e->pieces[0].n : 0;
+    int where = FB_BEGINS_STRETCH | FB_BEGINS_TEXT, p = 0;
+    match m;
 
-    while (at < piece->n) {
-        const special *s = find_special(e->t, piece->bytes + at, piece->n - at);
+    for (size_t at = 0; at < text.n; at++) {
+        const size_t n_template = template_from(e, at, &p, &end);
 
-        if (s == NULL) {
-            at++;
-            continue;
-        }
-        fb_text_add(&e->plain, piece->bytes + begin, at - begin);
-        FB_TRY(encode_plain(e));
-        FB_TRY(fb_ids_add(e->out, s->id));
-        at += s->text.n;
-        begin = at;
+        if (!match_at(&e->t->specials, text, begin, at, n_template, &m)) continue;
+        FB_TRY(
+            encode_stretch(e, (fb_span){text.bytes + begin, m.before - begin}, where));
+        FB_TRY(fb_ids_add(e->out, m.id));
+        begin = m.after;
+        at = m.end - 1;
+        where = FB_BEGINS_STRETCH;
     }
-    fb_text_add(&e->plain, piece->bytes + begin, at - begin);
-    return FB_OK;
+    return encode_stretch(e, (fb_span){text.bytes + begin, text.n - begin}, where);
+}
+
+static fb_status join_pieces(encoder *e)
+{
+    for (int p = 0; p < e->n_pieces; p++)
+        fb_text_add(&e->text, e->pieces[p].bytes, e->pieces[p].n);
+    for (int r = 0; r < 2; r++) { /* no file can make a text grow without end */
+        fb_text_init(&e->rewritten[r], MOST_GROWTH * e->text.n + SOME_BYTES);
+        fb_text_init(&e->rewritten_again[r], MOST_GROWTH * e->text.n + SOME_BYTES);
+    }
+    return fb_text_status(&e->text);
+}
+
+static void clear(encoder *e)
+{
+    fb_text_clear(&e->text);
+    fb_text_clear(&e->word);
+    for (int r = 0; r < 2; r++) {
+        fb_text_clear(&e->rewritten[r]);
+        fb_text_clear(&e->rewritten_again[r]);
+    }
+    fb_bpe_clear(&e->bpe);
 }
 
 fb_status fb_tokenizer_encode(const fb_tokenizer *t, const fb_piece *pieces,
                               int n_pieces, fb_ids *out)
 {
-    encoder e = {.t = t, .out = out};
+    encoder e = {.t = t, .pieces = pieces, .n_pieces = n_pieces, .out = out};
     const int64_t n_before = out->n;
-    fb_status status = FB_OK;
+    fb_status status = join_pieces(&e);
 
-    fb_text_init(&e.plain, 0);
-    for (int p = 0; status == FB_OK && p < n_pieces; p++) {
-        if (pieces[p].special)
-            status = encode_special(&e, &pieces[p]);
-        else
-            fb_text_add(&e.plain, pieces[p].bytes, pieces[p].n);
-    }
-    if (status == FB_OK) status = encode_plain(&e);
+    if (status == FB_OK) status = encode_text(&e);
     if (status != FB_OK) out->n = n_before;
-    fb_text_clear(&e.plain);
-    fb_bpe_clear(&e.bpe);
+    clear(&e);
     return status;
 }
 
@@ -377,9 +321,21 @@ fb_status fb_tokenizer_decode(const fb_tokenizer *t, const int32_t *ids, int64_t
         memcpy(*out + at, bytes.bytes, bytes.n);
         at += bytes.n;
     }
+    if (t->drops_space && at > 0 && **out == ' ') memmove(*out, *out + 1, --at);
     (*out)[at] = '\0';
     *n_out = at;
     return FB_OK;
+}
+
+const char *fb_tokenizer_bytes(const fb_tokenizer *t, int32_t id, bool skip_special,
+                               size_t *n_out)
+{
+    fb_span bytes;
+
+    FB_ASSERT(id >= 0 && id < fb_tokenizer_size(t));
+    bytes = shown(t, id, skip_special);
+    *n_out = bytes.n;
+    return bytes.bytes;
 }
 
 /* --- facts ---------------------------------------------------------------------- */
@@ -397,11 +353,11 @@ int32_t fb_tokenizer_bos(const fb_tokenizer *t)
 bool fb_tokenizer_is_end(const fb_tokenizer *t, int32_t id)
 {
     for (int e = 0; e < t->n_ends; e++)
-        if (t->ends[e] == id) return true;
+        if (t->end[e] == id) return true;
     return false;
 }
 
 const char *fb_tokenizer_pre(const fb_tokenizer *t)
 {
-    return fb_pretokenizer_name(t->words);
+    return t->name;
 }

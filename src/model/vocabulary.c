@@ -1,9 +1,14 @@
-/* vocabulary.c - tokens and merges of a GGUF file.
+/* vocabulary.c - tokens and merges, from what a file says of them to what texts are made
+ * of.
  *
- * The file writes the bytes of normal tokens in GPT-2's alphabet: the 188 printable
- * Latin-1 characters stand for themselves, the other 68 bytes for U+0100 and up, in
- * order. A token with a character outside that alphabet is taken literally; no text can
- * be made of it, as with the other kinds of tokens.
+ * Byte-level files write the bytes of normal tokens in GPT-2's alphabet: the 188
+ * printable Latin-1 characters stand for themselves, the other 68 bytes for U+0100 and
+ * up, in order. A token with a character outside that alphabet is taken literally; no
+ * text can be made of it, as with control tokens. SentencePiece's files write U+2581 for
+ * a space and <0x0A> for a byte.
+ *
+ * A token that is looked for as a whole (kind USER) can be what a merge makes, too:
+ * SentencePiece has it so. A normal one of the same text comes first.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,29 +21,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_TOKENS = 1 << 20, MOST_MERGES = 1 << 22, ALPHABET = 0x144 };
+enum { ALPHABET = 0x144, MARK = 3 /* bytes of U+2581 */, MOST_MERGED = 1 << 10 };
 
-/* --- the alphabet --------------------------------------------------------------- */
+/* --- spelling ------------------------------------------------------------------- */
+
+typedef struct speller {
+    fb_spelling spelling;
+    int16_t byte_of[ALPHABET]; /* of each code point of the alphabet; -1: not in it */
+} speller;
 
 static bool is_itself(int byte)
 {
     return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte != 0xad);
 }
 
-/* The byte for each code point of the alphabet; -1: not in it. */
-static void make_alphabet(int16_t byte_of[ALPHABET])
+static speller speller_of(const fb_tokens *t)
 {
+    speller s = {.spelling = t->spelling};
     int next = 0x100;
 
     for (int c = 0; c < ALPHABET; c++)
-        byte_of[c] = -1;
+        s.byte_of[c] = -1;
     for (int byte = 0; byte < 256; byte++)
-        byte_of[is_itself(byte) ? byte : next++] = (int16_t)byte;
+        s.byte_of[is_itself(byte) ? byte : next++] = (int16_t)byte;
+    return s;
 }
 
 /* Turns `text` into the bytes it spells; false if it is not in the alphabet. */
-static bool spell(const int16_t byte_of[ALPHABET], fb_span text, char *out,
-                  size_t *n_out)
+static bool spell_in_bytes(const speller *s, fb_span text, char *out, size_t *n_out)
 {
     const unsigned char *at = (const unsigned char *)text.bytes;
     size_t i = 0, n = 0;
@@ -51,31 +61,66 @@ static bool spell(const int16_t byte_of[ALPHABET], fb_span text, char *out,
                 return false;
             c = (c & 0x1f) << 6 | (at[i++] & 0x3f);
         }
-        if (c >= ALPHABET || byte_of[c] < 0) return false;
-        out[n++] = (char)byte_of[c];
+        if (c >= ALPHABET || s->byte_of[c] < 0) return false;
+        out[n++] = (char)s->byte_of[c];
     }
     *n_out = n;
     return true;
 }
 
+/* A space for each U+2581; false if it has a space already, which no text has when it
+ * is merged. */
+static bool spell_with_spaces(fb_span text, char *out, size_t *n_out)
+{
+    bool has_space = false;
+    size_t n = 0;
+
+    for (size_t i = 0; i < text.n; n++) {
+        const bool is_mark =
+            text.n - i >= MARK && memcmp(text.bytes + i, FB_SPACE_MARK, MARK) == 0;
+
+        out[n] = is_mark ? ' ' : text.bytes[i];
+        has_space |= text.bytes[i] == ' ';
+        i += is_mark ? MARK : 1;
+    }
+    *n_out = n;
+    return !has_space;
+}
+
+static bool spell(const speller *s, fb_span text, char *out, size_t *n_out)
+{
+    return s->spelling == FB_SPELT_IN_BYTES ? spell_in_bytes(s, text, out, n_out)
+                                            : spell_with_spaces(text, out, n_out);
+}
+
 /* --- tokens --------------------------------------------------------------------- */
 
-static int compare_bytes(fb_span a, fb_span b)
+static bool is_user(const fb_vocabulary *v, int32_t id)
 {
-    const int order = memcmp(a.bytes, b.bytes, a.n < b.n ? a.n : b.n);
-
-    return order != 0 ? order : (a.n > b.n) - (a.n < b.n);
+    return v->kind[id] == FB_TOKEN_USER;
 }
 
 static int compare_words(const void *a, const void *b)
 {
-    return compare_bytes(((const fb_word *)a)->bytes, ((const fb_word *)b)->bytes);
+    return fb_span_compare(((const fb_word *)a)->bytes, ((const fb_word *)b)->bytes);
 }
 
-static fb_status allocate_tokens(fb_vocabulary *v, size_t text_bytes)
+static int compare_words_and_ids(const void *a, const void *b)
 {
-    const size_t n = (size_t)v->n;
+    const fb_word *x = a, *y = b;
+    const int order = compare_words(a, b);
 
+    return order != 0 ? order : (x->id > y->id) - (x->id < y->id);
+}
+
+static fb_status allocate_tokens(fb_vocabulary *v, const fb_tokens *t)
+{
+    const size_t n = (size_t)t->n;
+    size_t text_bytes = 0;
+
+    for (int32_t id = 0; id < t->n; id++)
+        text_bytes += t->token[id].text.n;
+    v->n = t->n;
     v->bytes = fb_alloc(FB_ACCOUNT_other, text_bytes);
     v->begin = fb_zalloc(FB_ACCOUNT_other, (n + 1) * sizeof *v->begin);
     v->kind = fb_zalloc(FB_ACCOUNT_other, n);
@@ -85,85 +130,104 @@ static fb_status allocate_tokens(fb_vocabulary *v, size_t text_bytes)
     return FB_OK;
 }
 
-static fb_status read_kinds(fb_vocabulary *v, const fb_gguf *g)
+/* Texts can be made of normal tokens; of user's ones where the file merges characters;
+ * and of a byte's in the alphabet of bytes, where it is like any other. */
+static bool makes_texts(const fb_vocabulary *v, int32_t id)
 {
-    static const char key[] = "tokenizer.ggml.token_type";
-    fb_gguf_array kinds;
-
-    FB_TRY(fb_gguf_ints(g, key, &kinds));
-    if (kinds.n != v->n)
-        return fb_fail(FB_FORMAT,
-                       "'%s' has %" PRId64 " %s; %" PRId32
-                       ", one per token, would be right",
-                       key, kinds.n, fb_plural(kinds.n, "element", "elements"), v->n);
-    for (int32_t id = 0; id < v->n; id++) {
-        const int64_t kind = fb_gguf_next_int(&kinds);
-
-        if (kind < FB_TOKEN_NORMAL || kind > FB_TOKEN_BYTE)
-            return fb_fail(FB_FORMAT, "token %" PRId32 " has the unknown type %" PRId64,
-                           id, kind);
-        v->kind[id] = (uint8_t)kind;
+    switch (v->kind[id]) {
+    case FB_TOKEN_NORMAL:
+        return true;
+    case FB_TOKEN_USER:
+        return v->by_characters;
+    case FB_TOKEN_BYTE:
+        return !v->by_characters;
+    default:
+        return false;
     }
-    return FB_OK;
 }
 
 /* Puts a token's bytes behind the earlier ones, and among the words if it is one. */
-static void add_token(fb_vocabulary *v, const int16_t byte_of[ALPHABET], int32_t id,
-                      fb_span text)
+static fb_status add_token(fb_vocabulary *v, const speller *s, int32_t id, fb_span text)
 {
     char *to = v->bytes + v->begin[id];
-    const bool is_normal =
-        v->kind[id] == FB_TOKEN_NORMAL || v->kind[id] == FB_TOKEN_BYTE;
-    size_t n;
+    const bool is_byte = v->by_characters && v->kind[id] == FB_TOKEN_BYTE;
+    const int byte = is_byte ? fb_token_byte(text) : -1;
+    size_t n = text.n;
+    bool is_word = false;
 
-    if (is_normal && spell(byte_of, text, to, &n)) {
-        if (n > 0) v->words[v->n_words++] = (fb_word){{to, n}, id};
-        if (n == 1) v->byte[(unsigned char)*to] = id;
+    if (is_byte && byte < 0)
+        return fb_fail(FB_FORMAT,
+                       "token %" PRId32
+                       " is a byte's and reads '%s'; '<0x0A>' would be "
+                       "one",
+                       id, fb_span_show(text).text);
+    if (is_byte) {
+        *to = (char)byte;
+        n = 1;
+        v->byte[byte] = id;
+    } else if (makes_texts(v, id)) {
+        is_word = spell(s, text, to, &n);
+        /* What is not in the alphabet stands for itself. */
+        if (!is_word && !v->by_characters) memcpy(to, text.bytes, n = text.n);
     } else {
-        n = text.n;
         memcpy(to, text.bytes, n);
     }
+    if (is_word && n > 0) v->words[v->n_words++] = (fb_word){{to, n}, id};
+    if (is_word && n == 1 && !v->by_characters) v->byte[(unsigned char)*to] = id;
+    if (is_word && n > v->longest) v->longest = n;
     v->begin[id + 1] = v->begin[id] + n;
+    return FB_OK;
 }
 
-static fb_status read_tokens(fb_vocabulary *v, const fb_gguf *g)
+/* Of words with the same bytes the normal one stays. */
+static fb_status keep_one_of_each(fb_vocabulary *v)
 {
-    static const char key[] = "tokenizer.ggml.tokens";
-    int16_t byte_of[ALPHABET];
-    fb_gguf_array tokens;
+    int32_t n = 0;
 
-    FB_TRY(fb_gguf_strings(g, key, &tokens));
-    if (tokens.n == 0 || tokens.n > MOST_TOKENS)
-        return fb_fail(FB_FORMAT,
-                       "'%s' has %" PRId64 " elements; 1 to %d would be right", key,
-                       tokens.n, MOST_TOKENS);
-    v->n = (int32_t)tokens.n;
-    FB_TRY(allocate_tokens(v, fb_gguf_raw(g, key).n));
-    FB_TRY(read_kinds(v, g));
-    make_alphabet(byte_of);
-    for (int b = 0; b < 256; b++)
-        v->byte[b] = -1;
-    for (int32_t id = 0; id < v->n; id++)
-        add_token(v, byte_of, id, fb_gguf_next_string(&tokens));
-    qsort(v->words, (size_t)v->n_words, sizeof *v->words, compare_words);
-    for (int32_t i = 1; i < v->n_words; i++)
-        if (compare_words(&v->words[i - 1], &v->words[i]) == 0)
+    qsort(v->words, (size_t)v->n_words, sizeof *v->words, compare_words_and_ids);
+    for (int32_t i = 0; i < v->n_words; i++) {
+        fb_word *last = n == 0 ? NULL : &v->words[n - 1], *word = &v->words[i];
+
+        if (last == NULL || compare_words(last, word) != 0)
+            v->words[n++] = *word;
+        else if (!is_user(v, last->id) && !is_user(v, word->id))
             return fb_fail(FB_FORMAT,
                            "tokens %" PRId32 " and %" PRId32 " have the same text",
-                           v->words[i - 1].id, v->words[i].id);
+                           last->id, word->id);
+        else if (!is_user(v, word->id))
+            *last = *word;
+    }
+    v->n_words = n;
     return FB_OK;
+}
+
+static fb_status read_tokens(fb_vocabulary *v, const fb_tokens *t, const speller *s)
+{
+    FB_TRY(allocate_tokens(v, t));
+    v->by_characters = t->spelling == FB_SPELT_WITH_SPACES;
+    v->falls_to_bytes = t->falls_to_bytes;
+    v->fuses_unknown = t->fuses_unknown;
+    v->unknown = t->unknown;
+    for (int b = 0; b < 256; b++)
+        v->byte[b] = -1;
+    for (int32_t id = 0; id < v->n; id++) {
+        v->kind[id] = t->token[id].kind;
+        FB_TRY(add_token(v, s, id, t->token[id].text));
+    }
+    return keep_one_of_each(v);
 }
 
 int32_t fb_vocabulary_find(const fb_vocabulary *v, fb_span bytes)
 {
     const fb_word wanted = {.bytes = bytes};
-    const fb_word *word =
-        bsearch(&wanted, v->words, (size_t)v->n_words, sizeof wanted, compare_words);
+    const fb_word *word;
 
+    if (bytes.n > v->longest) return -1;
+    word = bsearch(&wanted, v->words, (size_t)v->n_words, sizeof wanted, compare_words);
     return word == NULL ? -1 : word->id;
 }
 
-/* --- merges --------------------------------------------------------------------- */
+/* --- merges by a list ----------------------------------------------------------- */
 
 static int compare_merges(const void *a, const void *b)
 {
@@ -173,36 +237,76 @@ static int compare_merges(const void *a, const void *b)
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* "left right" in the alphabet, which has no space. `room`: as many bytes as text. */
-static bool parse_merge(const fb_vocabulary *v, const int16_t byte_of[ALPHABET],
-                        fb_span text, char *room, fb_merge *out)
+/* What the merges are read with: `others` are the tokens that are no words. */
+typedef struct merger {
+    fb_vocabulary *v;
+    const speller *speller;
+    fb_word *others; /* sorted by bytes */
+    size_t n_others;
+    int32_t rank;
+} merger;
+
+static fb_status collect_others(merger *m, const fb_tokens *t)
 {
-    const char *space = memchr(text.bytes, ' ', text.n);
+    m->others = fb_alloc(FB_ACCOUNT_other, (size_t)t->n * sizeof *m->others);
+    if (m->others == NULL) return fb_fail(FB_NO_MEMORY, "no memory for the merges");
+    for (int32_t id = 0; id < t->n; id++)
+        if (t->token[id].text.n > 0 && !makes_texts(m->v, id))
+            m->others[m->n_others++] = (fb_word){t->token[id].text, id};
+    qsort(m->others, m->n_others, sizeof *m->others, compare_words);
+    return FB_OK;
+}
+
+/* Which of three things the text of a merge is: a word, another token, or none. */
+static bool is_token(const merger *m, fb_span text, const char *spelt, size_t n,
+                     int32_t *id_out)
+{
+    const fb_word wanted = {.bytes = text};
+
+    *id_out = fb_vocabulary_find(m->v, (fb_span){spelt, n});
+    return *id_out >= 0 || bsearch(&wanted, m->others, m->n_others, sizeof wanted,
+                                   compare_words) != NULL;
+}
+
+/* The tokens of a merge to `out`; an id stays -1 where no text is made of the token: the
+ * merge can then never happen. False: one of the three is no token. */
+static bool resolve(const merger *m, const fb_token_pair *pair, char *room,
+                    fb_merge *out, bool *can_happen)
+{
+    char *both = room + 2 * MOST_MERGED, *spelt = room;
+    const size_t n_both = pair->left.n + pair->right.n;
     size_t n_left, n_right;
     int32_t left, right;
 
-    if (space == NULL) return false;
-    n_left = (size_t)(space - text.bytes);
-    if (!spell(byte_of, (fb_span){text.bytes, n_left}, room, &n_left)) return false;
-    text.n -= (size_t)(space + 1 - text.bytes);
-    text.bytes = space + 1;
-    if (!spell(byte_of, text, room + n_left, &n_right)) return false;
-    left = fb_vocabulary_find(v, (fb_span){room, n_left});
-    right = fb_vocabulary_find(v, (fb_span){room + n_left, n_right});
+    memcpy(both, pair->left.bytes, pair->left.n);
+    memcpy(both + pair->left.n, pair->right.bytes, pair->right.n);
+    if (!spell(m->speller, pair->left, spelt, &n_left)) n_left = 0;
+    if (!spell(m->speller, pair->right, spelt + n_left, &n_right)) n_right = 0;
+    if (!is_token(m, pair->left, spelt, n_left, &left)) return false;
+    if (!is_token(m, pair->right, spelt + n_left, n_right, &right)) return false;
+    if (!is_token(m, (fb_span){both, n_both}, spelt, n_left + n_right, &out->id))
+        return false;
     out->pair = fb_merge_pair(left, right);
-    out->id = fb_vocabulary_find(v, (fb_span){room, n_left + n_right});
-    return left >= 0 && right >= 0 && out->id >= 0;
+    *can_happen = left >= 0 && right >= 0 && out->id >= 0;
+    return true;
 }
 
-static fb_status read_merge(const fb_vocabulary *v, const int16_t byte_of[ALPHABET],
-                            fb_span text, fb_merge *out)
+static fb_status read_merge(merger *m, const fb_token_pair *pair)
 {
-    char room[1024];
+    char room[4 * MOST_MERGED];
+    fb_merge *merge = &m->v->merges[m->v->n_merges];
+    bool can_happen = false;
 
-    if (text.n <= sizeof room && parse_merge(v, byte_of, text, room, out)) return FB_OK;
-    return fb_fail(FB_FORMAT,
-                   "merge %" PRId32 ", '%s', is not two tokens that make a third one",
-                   out->rank, fb_span_show(text).text);
+    merge->rank = m->rank;
+    if (pair->left.n == 0 || pair->right.n == 0 || pair->left.n > MOST_MERGED ||
+        pair->right.n > MOST_MERGED || !resolve(m, pair, room, merge, &can_happen))
+        return fb_fail(
+            FB_FORMAT,
+            "merge %" PRId32 ", '%s %s', is not two tokens that make a third one",
+            m->rank, fb_span_show(pair->left).text, fb_span_show(pair->right).text);
+    m->v->n_merges += can_happen;
+    m->rank++;
+    return FB_OK;
 }
 
 /* Drops all but the first of equal pairs: only the lowest rank can ever be used. */
@@ -216,27 +320,21 @@ static void keep_first(fb_vocabulary *v)
     v->n_merges = n;
 }
 
-static fb_status read_merges(fb_vocabulary *v, const fb_gguf *g)
+static fb_status read_merges(fb_vocabulary *v, const fb_tokens *t, const speller *s)
 {
-    static const char key[] = "tokenizer.ggml.merges";
-    int16_t byte_of[ALPHABET];
-    fb_gguf_array merges;
+    merger m = {.v = v, .speller = s};
+    fb_status status;
 
-    FB_TRY(fb_gguf_strings(g, key, &merges));
-    if (merges.n > MOST_MERGES)
-        return fb_fail(FB_FORMAT, "'%s' has %" PRId64 " elements; at most %d are read",
-                       key, merges.n, MOST_MERGES);
-    v->n_merges = (int32_t)merges.n;
-    v->merges = fb_zalloc(FB_ACCOUNT_other, (size_t)v->n_merges * sizeof *v->merges);
+    v->merges =
+        fb_zalloc(FB_ACCOUNT_other, ((size_t)t->n_merges + 1) * sizeof *v->merges);
     if (v->merges == NULL) return fb_fail(FB_NO_MEMORY, "no memory for the merges");
-    make_alphabet(byte_of);
-    for (int32_t i = 0; i < v->n_merges; i++) {
-        v->merges[i].rank = i;
-        FB_TRY(read_merge(v, byte_of, fb_gguf_next_string(&merges), &v->merges[i]));
-    }
+    status = collect_others(&m, t);
+    for (int32_t i = 0; status == FB_OK && i < t->n_merges; i++)
+        status = read_merge(&m, &t->merge[i]);
+    fb_free(m.others);
     qsort(v->merges, (size_t)v->n_merges, sizeof *v->merges, compare_merges);
     keep_first(v);
-    return FB_OK;
+    return status;
 }
 
 const fb_merge *fb_vocabulary_merge(const fb_vocabulary *v, int32_t left, int32_t right)
@@ -259,17 +357,55 @@ const fb_merge *fb_vocabulary_merge(const fb_vocabulary *v, int32_t left, int32_
     return NULL;
 }
 
+/* --- merges by score ------------------------------------------------------------ */
+
+typedef struct scored {
+    float score;
+    int32_t id;
+} scored;
+
+static int compare_scores(const void *a, const void *b)
+{
+    const scored *x = a, *y = b;
+
+    return (x->score < y->score) - (x->score > y->score);
+}
+
+/* Equal scores have equal ranks: between those the place in the text decides. */
+static fb_status rank_scores(fb_vocabulary *v, const fb_tokens *t)
+{
+    scored *order = fb_alloc(FB_ACCOUNT_other, (size_t)v->n * sizeof *order);
+    int32_t rank = 0;
+
+    v->rank = fb_alloc(FB_ACCOUNT_other, (size_t)v->n * sizeof *v->rank);
+    if (order == NULL || v->rank == NULL) {
+        fb_free(order);
+        return fb_fail(FB_NO_MEMORY, "no memory for the scores of a vocabulary");
+    }
+    for (int32_t id = 0; id < v->n; id++)
+        order[id] = (scored){t->token[id].score, id};
+    qsort(order, (size_t)v->n, sizeof *order, compare_scores);
+    for (int32_t i = 0; i < v->n; i++) {
+        rank += i > 0 && compare_scores(&order[i - 1], &order[i]) != 0;
+        v->rank[order[i].id] = rank;
+    }
+    fb_free(order);
+    return FB_OK;
+}
+
 /* --- the whole ------------------------------------------------------------------ */
 
-fb_status fb_vocabulary_new(fb_vocabulary **out, const fb_gguf *g)
+fb_status fb_vocabulary_new(fb_vocabulary **out, const fb_tokens *t)
 {
     fb_vocabulary *v = fb_zalloc(FB_ACCOUNT_other, sizeof *v);
+    const speller s = speller_of(t);
     fb_status status;
 
     *out = NULL;
     if (v == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a vocabulary");
-    status = read_tokens(v, g);
-    if (status == FB_OK) status = read_merges(v, g);
+    status = read_tokens(v, t, &s);
+    if (status == FB_OK)
+        status = t->by_score ? rank_scores(v, t) : read_merges(v, t, &s);
     if (status == FB_OK)
         *out = v;
     else
@@ -285,6 +421,7 @@ void fb_vocabulary_free(fb_vocabulary *v)
     fb_free(v->kind);
     fb_free(v->words);
     fb_free(v->merges);
+    fb_free(v->rank);
     fb_free(v);
 }
 

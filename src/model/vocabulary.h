@@ -22,14 +22,18 @@ typedef struct fb_merge {
 
 struct fb_vocabulary {
     int32_t n;
-    char *bytes;       /* of all tokens, one behind the other */
+    char *bytes;       /* of all tokens, one behind the other: what they stand for */
     size_t *begin;     /* [n + 1] */
     uint8_t *kind;     /* [n] */
     int32_t byte[256]; /* token of a single byte; -1: none */
-    fb_word *words;    /* normal tokens, sorted by bytes */
+    fb_word *words;    /* what texts are made of, sorted by bytes */
     int32_t n_words;
     fb_merge *merges; /* sorted by pair */
     int32_t n_merges;
+    int32_t *rank;  /* [n] of tokens by score, 0 the highest; NULL: merges by a list */
+    size_t longest; /* bytes of a word */
+    bool by_characters, falls_to_bytes, fuses_unknown;
+    int32_t unknown; /* -1: none */
 };
 
 static inline uint64_t fb_merge_pair(int32_t left, int32_t right)

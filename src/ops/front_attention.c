@@ -160,6 +160,29 @@ void fb_kv_copy(fb_ops *ops, fb_kv *dst, int64_t dst_slot, const fb_kv *src,
     (void)fb_ops_run(ops, FB_OP_kv_copy, &call, 0);
 }
 
+void fb_kv_turn(fb_ops *ops, fb_kv *kv, int64_t slot, fb_tensor cosine, fb_tensor sine)
+{
+    const fb_array *c = fb_ops_floats(ops, FB_OP_kv_turn, cosine);
+    const fb_array *s = fb_ops_floats(ops, FB_OP_kv_turn, sine);
+    fb_call call = {.to = kv, .to_slot = slot};
+
+    if (c == NULL || s == NULL) return;
+    if (!has_slot(kv, slot) || c->n_dims != 2 || s->n_dims != 2 ||
+        c->shape[0] != s->shape[0] || c->shape[1] != s->shape[1] || c->shape[1] < 1 ||
+        c->shape[1] > kv->head_dim / 2 || c->shape[0] > fb_kv_capacity(kv, slot)) {
+        fb_ops_broken(ops, FB_OP_kv_turn, "%lld angles of %lld for slot %lld",
+                      (long long)c->shape[1], (long long)c->shape[0], (long long)slot);
+        return;
+    }
+    call.in[0] = *c;
+    call.in[1] = *s;
+    call.out = (fb_array){
+        .storage = kv->array.storage, .dtype = FB_F32, .persists = true, .n_dims = 2};
+    call.out.shape[0] = c->shape[0];
+    call.out.shape[1] = 2 * c->shape[1];
+    (void)fb_ops_run(ops, FB_OP_kv_turn, &call, (double)fb_array_elements(&call.out));
+}
+
 fb_tensor fb_kv_read(fb_ops *ops, const fb_kv *kv, bool values, int64_t slot,
                      int64_t n_slots, int64_t m)
 {

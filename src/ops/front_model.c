@@ -109,7 +109,7 @@ void fb_head_norm_(fb_ops *ops, fb_tensor x, int64_t first, int64_t n_heads,
         n_heads > input->shape[1] / call.head_dim - first) {
         fb_ops_broken(ops, FB_OP_head_norm_,
                       "heads %lld to %lld of %.0f in %lld columns", (long long)first,
-                      (long long)(first + n_heads), elements(factor),
+                      (long long)first + (long long)n_heads, elements(factor),
                       (long long)input->shape[1]);
         return;
     }

@@ -46,6 +46,7 @@ FB_OP(add_,           "aten::add_.Tensor",                                      
 /* keys and values */
 FB_OP(kv_write,       "aten::slice_scatter",                                     0, "direct")
 FB_OP(kv_copy,        "aten::index_select",                                      0, "direct")
+FB_OP(kv_turn,        "aten::mul.Tensor, aten::neg, aten::cat, aten::add.Tensor", 3, "composition")
 FB_OP(kv_read,        "aten::clone",                                             0, "direct")
 /* the one attention: S = QK^T scale, mask, P = exp(S - amax), l = sum P, O = (P V) / l */
 FB_OP(attention,      "aten::bmm, aten::mul.Tensor, aten::masked_fill.Tensor, aten::amax, aten::exp, aten::sum.dim_IntList, aten::bmm, aten::div.Tensor", 2, "composition")

@@ -205,6 +205,7 @@ static fb_kernel *const kernels[FB_OP_COUNT] = {
     [FB_OP_add_] = fb_native_add_,
     [FB_OP_kv_write] = fb_native_kv_write,
     [FB_OP_kv_copy] = fb_native_kv_copy,
+    [FB_OP_kv_turn] = fb_native_kv_turn,
     [FB_OP_kv_read] = fb_native_kv_read,
     [FB_OP_attention] = fb_native_attention,
     [FB_OP_attention_sum] = fb_native_attention,

@@ -117,7 +117,7 @@ fb_kernel fb_native_bmm, fb_native_linear, fb_native_embedding;
 fb_kernel fb_native_topk, fb_native_gather, fb_native_argmax;
 fb_kernel fb_native_rms_norm, fb_native_head_norm_, fb_native_rotary, fb_native_swiglu;
 fb_kernel fb_native_geglu, fb_native_add_;
-fb_kernel fb_native_kv_write, fb_native_kv_copy, fb_native_kv_read;
+fb_kernel fb_native_kv_write, fb_native_kv_copy, fb_native_kv_turn, fb_native_kv_read;
 fb_kernel fb_native_attention, fb_native_nll, fb_native_kl;
 
 fb_status fb_native_weight_new(void *self, fb_array *weight,

@@ -265,6 +265,56 @@ fb_status fb_native_kv_copy(void *self, const fb_call *call)
     return FB_OK;
 }
 
+/* --- turning */
+
+/* Entry j of the slot. `room` holds d numbers of the slot's type and d floats. */
+static fb_status turn_entry(const struct write *w, const fb_slot *slot, int64_t j,
+                            void *room)
+{
+    const int64_t d = slot->head_dim, half = w->call->in[0].shape[1];
+    const float *cosine = fb_floats(&w->call->in[0]) + j * half;
+    const float *sine = fb_floats(&w->call->in[1]) + j * half;
+    float *key = (float *)room + d;
+    int64_t step;
+    char *to = key_of(slot, j, &step);
+
+    get_key(slot, j, room);
+    fb_floats_of(w->native->isa, slot->dtype, room, key, d);
+    for (int64_t i = 0; i < half; i++) {
+        const float low = key[i], high = key[i + half];
+
+        key[i] = low * cosine[i] - high * sine[i];
+        key[i + half] = high * cosine[i] + low * sine[i];
+    }
+    if (slot->dtype == FB_F32)
+        memcpy(room, key, (size_t)d * sizeof *key);
+    else if (!round_row(slot->dtype, key, room, d))
+        return refuse_number(slot->dtype);
+    copy_apart(slot->size, to, step, room, 1, d);
+    return FB_OK;
+}
+
+/* Items are the entries. */
+static void turn_entries(void *context, int64_t begin, int64_t end, int thread)
+{
+    struct write *w = context;
+    const fb_slot slot = fb_slot_of(w->call->to, w->call->to_slot);
+
+    for (int64_t j = begin; j < end; j++)
+        fb_native_note(&w->failure,
+                       turn_entry(w, &slot, j, w->native->scratch[thread].bytes));
+}
+
+fb_status fb_native_kv_turn(void *self, const fb_call *call)
+{
+    struct write w = {.native = self, .call = call};
+
+    FB_TRY(fb_native_reserve(self, 2 * (size_t)call->to->head_dim * sizeof(float)));
+    fb_native_loop(self, call->in[0].shape[0], (double)fb_array_elements(&call->out),
+                   turn_entries, &w);
+    return fb_native_failure_status(&w.failure);
+}
+
 /* --- reading */
 
 struct read {

@@ -157,6 +157,9 @@ void fb_kv_write(fb_ops *ops, fb_kv *kv, fb_tensor x, int64_t n_sequences,
  */
 void fb_kv_copy(fb_ops *ops, fb_kv *dst, int64_t dst_slot, const fb_kv *src,
                 int64_t src_slot, const int32_t *index, int64_t n);
+/* Rotates the keys of the first n entries of a slot further, entry j by row j of cosine,
+ * sine [n, r/2], as fb_rotary does. */
+void fb_kv_turn(fb_ops *ops, fb_kv *kv, int64_t slot, fb_tensor cosine, fb_tensor sine);
 /* Keys (or values) of the first m entries of slots [slot, slot + n_slots): [n_slots, m,
  * d].
  */

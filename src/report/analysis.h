@@ -51,8 +51,8 @@ typedef struct fb_row {
     double filled;    /* kept entries / budget entries, mean */
     double kept_bytes, budget_bytes, full_bytes; /* mean per cell */
     double extra_flops; /* signal + score + select / context pass; NAN: unknown */
-    int n_fallback, n_shrunk, n_without_choice; /* cells marked */
-    bool is_without_choice;                     /* all of them: not ranked */
+    int n_fallback, n_shrunk, n_without_choice, n_first_lost; /* cells marked */
+    bool is_without_choice;   /* all of them: not ranked */
     double em, nll, kl, top1; /* means of the side measures; NAN where absent */
 } fb_row;
 

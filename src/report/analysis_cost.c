@@ -56,9 +56,12 @@ static double share(int64_t part, int64_t whole)
 
 static void add_marks(fb_row *row, const fb_result_cell *cell)
 {
+    double lost;
+
     row->n_fallback += cell->fallback;
     row->n_shrunk += cell->shrunk;
     row->n_without_choice += cell->evicted > 0 && cell->free_choices == 0;
+    row->n_first_lost += fb_result_score(cell, "first_lost", &lost) && lost > 0.5;
 }
 
 static fb_status add_cell(struct sums *sums, const fb_result_cell *cell,

@@ -47,6 +47,7 @@ static const struct {
     {"fallback", offsetof(fb_row, n_fallback)},
     {"shrunk", offsetof(fb_row, n_shrunk)},
     {"without_choice", offsetof(fb_row, n_without_choice)},
+    {"first_lost", offsetof(fb_row, n_first_lost)},
 };
 
 enum {

@@ -285,6 +285,8 @@ static void print_marks(fb_text *text, const fb_analysis *a, const fb_table *tab
         print_mark(text, rule, row->n_without_choice,
                    row->is_without_choice ? "had no entry to choose: not ranked"
                                           : "had no entry to choose");
+        print_mark(text, rule, row->n_first_lost,
+                   "lost the first token in most heads, which models lean on (sink)");
     }
     if (table->n_left_out > 0) {
         fb_say_count(text, table->n_left_out, "sample");
@@ -344,6 +346,7 @@ void fb_analysis_print_text(fb_text *text, const fb_analysis *a)
         fb_text_puts(text, "\n");
     }
     print_setting(text, a);
+    if (fb_say_windows(text, &a->results->model)) fb_text_puts(text, "\n");
     print_failures(text, a, NULL);
     for (int t = 0; t < a->n_tables; t++) {
         fb_text_puts(text, "\n");

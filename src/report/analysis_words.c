@@ -4,6 +4,8 @@
  */
 #include "report/analysis_parts.h"
 
+#include "base/json.h"
+
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -79,6 +81,28 @@ void fb_say_bytes(fb_text *text, double bytes)
 }
 
 /* "20%" is "20 %", "256t" is "256 tokens per head", "64MiB" is "64 MiB". */
+bool fb_say_windows(fb_text *text, const fb_store_model *model)
+{
+    int64_t layers = 0, window = 0;
+    double bytes = 0;
+    fb_json *root;
+
+    if (model->facts == NULL ||
+        fb_json_parse(&root, model->facts, strlen(model->facts)) != FB_OK)
+        return false;
+    (void)fb_json_int(fb_json_get(root, "sliding_layers"), &layers);
+    (void)fb_json_int(fb_json_get(root, "window"), &window);
+    (void)fb_json_real(fb_json_get(root, "window_bytes"), &bytes);
+    fb_json_free(root);
+    if (layers == 0) return false;
+    fb_text_printf(
+        text, "%lld of %lld layers slide: they keep their last %lld tokens, up to ",
+        (long long)layers, (long long)model->layers, (long long)window);
+    fb_say_bytes(text, bytes);
+    fb_text_puts(text, " beside the budget, the same for every rule");
+    return true;
+}
+
 void fb_say_budget(fb_text *text, const fb_store_budget *budget)
 {
     const size_t n = strspn(budget->asked, "0123456789.");

@@ -53,7 +53,8 @@ static void marks(const fb_page *page, const fb_row *row)
         const char *word;
     } all[] = {{row->n_fallback, "fell back"},
                {row->n_shrunk, "shrunk"},
-               {row->n_without_choice, "without free choice"}};
+               {row->n_without_choice, "without free choice"},
+               {row->n_first_lost, "without the first token"}};
     bool first = true;
 
     fb_text_puts(page->out, "<td class=\"l\">");
@@ -125,31 +126,49 @@ static void notes(const fb_page *page)
     fb_text_puts(page->out, "</ul></details>\n");
 }
 
-/* How its makers call it, in brackets. */
-static void title(const fb_page *page, const char *facts)
+/* What begins a context, by the state that the facts name. */
+static const char *bos_words(const char *state)
 {
-    fb_json *root = NULL;
-    const char *words = NULL;
+    static const struct {
+        const char *state, *words;
+    } all[] = {{"added", ", BOS in front of each context"},
+               {"template", ", BOS written by the template"},
+               {"off", ", <b>BOS switched off</b>"},
+               {"none", ", no BOS"}};
 
-    if (facts != NULL && fb_json_parse(&root, facts, strlen(facts)) == FB_OK)
-        words = fb_json_string(fb_json_get(root, "title"));
-    if (words != NULL && *words != '\0') fb_html(page->out, " (%s)", words);
-    fb_json_free(root);
+    for (size_t i = 0; state != NULL && i < sizeof all / sizeof *all; i++)
+        if (strcmp(state, all[i].state) == 0) return all[i].words;
+    return ""; /* results of an older version */
 }
 
 static void model(const fb_page *page)
 {
     const fb_store_model *m = &page->results->model;
+    const char *title, *template;
+    fb_json *facts = NULL;
+    fb_text windows;
 
+    if (m->facts == NULL || fb_json_parse(&facts, m->facts, strlen(m->facts)) != FB_OK)
+        facts = NULL;
+    title = fb_json_string(fb_json_get(facts, "title"));
+    template = fb_json_string(fb_json_get(facts, "template"));
     fb_html(page->out, "<p class=\"cap\">Model %s", m->name);
-    title(page, m->facts);
-    fb_html(page->out,
-            ": %s, %d %s, %d %s, %d kv %s of %d, SHA-256 "
-            "<span class=\"sig\">%s</span>. Made by %s on %s.</p>\n",
-            m->architecture, (int)m->layers, fb_plural(m->layers, "layer", "layers"),
-            (int)m->heads, fb_plural(m->heads, "head", "heads"), (int)m->kv_heads,
-            fb_plural(m->kv_heads, "head", "heads"), (int)m->head_dim, m->sha256,
-            page->results->program, page->results->created);
+    /* How its makers call it, in brackets. */
+    if (title != NULL && *title != '\0') fb_html(page->out, " (%s)", title);
+    fb_html(page->out, ": %s, %d %s, %d %s, %d kv %s of %d", m->architecture,
+            (int)m->layers, fb_plural(m->layers, "layer", "layers"), (int)m->heads,
+            fb_plural(m->heads, "head", "heads"), (int)m->kv_heads,
+            fb_plural(m->kv_heads, "head", "heads"), (int)m->head_dim);
+    if (template != NULL) fb_html(page->out, ", chat template %s", template);
+    fb_text_puts(page->out, bos_words(fb_json_string(fb_json_get(facts, "bos"))));
+    fb_html(page->out, ", SHA-256 <span class=\"sig\">%s</span>. Made by %s on %s.",
+            m->sha256, page->results->program, page->results->created);
+    fb_json_free(facts);
+    fb_text_init(&windows, 1 << 10);
+    if (fb_say_windows(&windows, m))
+        fb_html(page->out, " %s.", fb_text_string(&windows));
+    fb_text_clear(&windows);
+    fb_text_puts(page->out, "</p>\n");
 }
 
 static void links(const fb_page *page)

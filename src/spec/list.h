@@ -24,11 +24,11 @@ FB_SETTING(model_sha256, "model.sha256", NULL, 0, TEXT, "auto", 0, 0, NULL, NULL
 FB_SETTING(cache, "model.cache", "cache", 0, WORD, "f32", 0, 0, "f32|f16|bf16", NULL,
            "TYPE", HOW, false, "type of keys and values: f32, f16 or bf16 (rounded when written)")
 FB_SETTING(template, "model.template", "template", 0, TEXT, "auto", 0, 0, NULL, NULL,
-           "FAMILY", HOW, false, "chat template: auto (the file's own), none or chatml")
+           "FAMILY", HOW, false, "chat template: auto (the file's own), none, or a family: chatml, gemma, llama3, ...")
 FB_SETTING(bos, "model.bos", "bos", 0, WORD, "auto", 0, 0, "auto|off", "on",
            "WHEN", HOW, false, "begin-of-text token: auto (as the model says) or off")
 FB_SETTING(date, "model.date", NULL, 0, LATER, "", 0, 0, NULL, NULL,
-           "DATE", HOW, false, "no known template prints a date")
+           "DATE", HOW, false, "templates that print a date have one of their own, 26 Jul 2024")
 FB_SETTING(tasks, "tasks", "tasks", 't', TASKS, "", 0, 0, NULL, NULL,
            "LIST", WHAT, false, "tasks, with parameters as needle:length=512")
 FB_SETTING(bad_records, "data.bad_records", "bad-records", 0, WORD, "refuse", 0, 0, "refuse|skip", NULL,
@@ -57,8 +57,8 @@ FB_SETTING(query, "protocol.query", "query", 0, WORD, "agnostic", 0, 0, "agnosti
            "WHEN", HOW, false, "agnostic: evict before the question is seen; aware: after")
 FB_SETTING(protect_question, "protocol.protect_question", "protect-question", 0, FLAG, "on", 0, 0, NULL, NULL,
            "on|off", HOW, false, "under aware: the question's own entries stay, whatever the rule")
-FB_SETTING(positions, "protocol.positions", "positions", 0, WORD, "original", 0, 0, "original", "compact",
-           "HOW", HOW, false, "original: entries keep their own positions")
+FB_SETTING(positions, "protocol.positions", "positions", 0, WORD, "original", 0, 0, "original|compact", NULL,
+           "HOW", HOW, false, "original: entries keep their own positions; compact: those left are renumbered")
 FB_SETTING(protect, "protocol.protect", "protect", 0, PROTECT, "4+16", 0, 0, NULL, NULL,
            "SINK+RECENT", HOW, false, "first and last tokens that every rule keeps; or none, published")
 FB_SETTING(rounding, "protocol.rounding", "rounding", 0, WORD, "exact", 0, 0, "exact|kvpress", NULL,
@@ -70,7 +70,7 @@ FB_SETTING(interval, "protocol.interval", NULL, 0, LATER, "", 0, 0, NULL, NULL,
 FB_SETTING(rescore, "protocol.rescore", NULL, 0, LATER, "", 0, 0, NULL, NULL,
            "HOW", HOW, false, "it has no meaning under protocol.kind=prefill")
 FB_SETTING(layers, "protocol.layers", NULL, 0, LATER, "", 0, 0, NULL, NULL,
-           "WHICH", HOW, false, "no supported model has sliding windows")
+           "WHICH", HOW, false, "rules evict from all layers without a window")
 FB_SETTING(metadata, "memory.metadata", "metadata", 0, WORD, "charged", 0, 0, "charged|free", NULL,
            "HOW", HOW, false, "state of rules is charged to the budget or free (none lives on under prefill)")
 FB_SETTING(compute, "compute.mode", "compute", 0, WORD, "cap", 0, 0, "cap|report", "matched",

@@ -363,20 +363,52 @@ static fb_status check_name(const char *name)
     return FB_OK;
 }
 
+static void check_model(check *c)
+{
+    if (fb_values_text(&c->spec->values, FB_SET_model)[0] == '\0')
+        found(c, fb_fail(FB_USAGE, "no model given\nhelp: --model FILE, or --model "
+                                   "builtin for the one inside the program"));
+}
+
 fb_status fb_spec_check(fb_spec *spec, fb_report *report, void *self)
 {
     check c = {spec, report, self, FB_OK};
 
     fb_spec_forget(spec);
-    if (fb_values_text(&spec->values, FB_SET_model)[0] == '\0')
-        found(&c, fb_fail(FB_USAGE, "no model given\nhelp: --model FILE, or --model "
-                                    "builtin for the one inside the program"));
+    check_model(&c);
     found_at(&c, check_name(fb_values_text(&spec->values, FB_SET_name)), FB_SET_name,
              0);
     check_protect(&c);
     check_rules(&c);
     check_tasks(&c);
     check_baseline(&c);
+    check_budgets(&c);
+    check_seeds(&c);
+    return c.first;
+}
+
+/* The future that such a rule looks at is the question and its right answer. */
+static void check_deployable(check *c)
+{
+    for (int i = 0; i < c->spec->n_rules; i++)
+        if (!fb_bound_rule_is_deployable(c->spec->rules[i].rule))
+            found(c, fb_fail(FB_UNSUPPORTED,
+                             "rule '%s' looks at the right answer, and a question of "
+                             "your own comes without\nhelp: flexbudget tasks jsonl "
+                             "shows how questions with answers are written, for "
+                             "flexbudget run",
+                             c->spec->rules[i].label));
+}
+
+fb_status fb_spec_check_question(fb_spec *spec, fb_report *report, void *self)
+{
+    check c = {spec, report, self, FB_OK};
+
+    fb_spec_forget(spec);
+    check_model(&c);
+    check_protect(&c);
+    check_rules(&c);
+    check_deployable(&c);
     check_budgets(&c);
     check_seeds(&c);
     return c.first;

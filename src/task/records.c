@@ -380,3 +380,16 @@ void fb_text_key(const char *text, char out[FB_TEXT_KEY])
     _Static_assert((int)FB_TEXT_KEY == (int)FB_HASH_HEX, "room for a hash");
     fb_hash_bytes(text, strlen(text), out);
 }
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+const char *fb_seam(const char *before, size_t n, const char *separator,
+                    const char *after)
+{
+    const bool is_open = n > 0 && after[0] != 0;
+
+    return is_open && !is_space(before[n - 1]) && !is_space(after[0]) ? separator : "";
+}

@@ -1,14 +1,18 @@
 /* test_cases_model.c - user cases about model files, tokenizers and templates, by id.
  *
- * F01 to F04 (the GGUF half): broken and hostile files. G01, G03, G05: seams, markers
- * in data, a missing pre-tokenizer. Each case is an input that broke a similar program.
+ * F01 to F04 (the GGUF half): broken and hostile files. G01, G03 to G05: seams, markers
+ * in data, spaces at the start of a text, a missing pre-tokenizer. Each case is an input that broke a similar program.
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/json.h"
 #include "base/memory.h"
 #include "model/gguf.h"
 #include "model/model.h"
+#include "tests/support/golden.h"
 #include "tests/support/make_llama.h"
+#include "tests/support/make_pieces.h"
+#include "tests/support/open_tokenizer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -276,7 +280,7 @@ static fb_tokenizer *open_chat(const char *pre)
     make_u32(&file, "tokenizer.ggml.bos_token_id", START);
     make_bool(&file, "tokenizer.ggml.add_bos_token", 0);
     assert_int_equal(fb_gguf_open_bytes(&gguf, file.bytes, file.n), FB_OK);
-    assert_int_equal(fb_tokenizer_new(&t, gguf), FB_OK);
+    assert_int_equal(tokenizer_of_gguf(&t, gguf), FB_OK);
     fb_gguf_close(gguf);
     return t;
 }
@@ -346,6 +350,111 @@ static void G03_a_marker_in_data_is_plain_text(void **state)
     fb_tokenizer_free(t);
 }
 
+/* Ids of the four texts as the package gives them: tests/golden/tokenizer/made. */
+static void check_beginnings(json_t *golden, const char *name)
+{
+    static const char *const texts[] = {"Hello", " Hello", "  Hello", "\nHello"};
+    json_t *all = golden_at(golden, "texts"), *made = golden_at(golden, "made");
+    json_t *rows = golden_at(golden_at(made, name), "rows");
+    fb_tokenizer *t = NULL;
+    char folder[128];
+    size_t found = 0;
+
+    (void)snprintf(folder, sizeof folder, "tests/golden/tokenizer/made/%s", name);
+    assert_int_equal(tokenizer_of_folder(&t, folder,
+                                         json_integer_value(json_object_get(
+                                             golden_at(made, name), "size"))),
+                     FB_OK);
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        const char *text = json_string_value(json_array_get(all, i));
+        const fb_piece whole = piece(text, false);
+        char ours[256] = "";
+        fb_ids ids = {0};
+
+        if (found == 4 || strcmp(text, texts[found]) != 0) continue;
+        found++;
+        assert_int_equal(fb_tokenizer_encode(t, &whole, 1, &ids), FB_OK);
+        for (int64_t k = 0; k < ids.n; k++)
+            (void)snprintf(ours + strlen(ours), sizeof ours - strlen(ours),
+                           k == 0 ? "%d" : " %d", ids.ids[k]);
+        assert_string_equal(
+            ours, json_string_value(golden_at(json_array_get(rows, i), "ids")));
+        fb_ids_clear(&ids);
+    }
+    assert_int_equal(found, 4);
+    fb_tokenizer_free(t);
+}
+
+/* Byte-level and SentencePiece's, with a space in front and without. */
+static void G04_spaces_at_the_start_are_the_references(void **state)
+{
+    static const char *const names[] = {"gpt-2",  "prefixed", "llama3",    "qwen2",
+                                        "llama2", "mistral",  "metaspace", "gemma",
+                                        "spm",    "spm-plain"};
+    fb_json *first = NULL;
+    json_t *golden;
+
+    (void)state;
+    assert_int_equal(fb_json_parse(&first, "[]", 2),
+                     FB_OK); /* jansson's memory is ours */
+    fb_json_free(first);
+    golden =
+        json_load_file("tests/golden/tokenizer/made/ids.json", JSON_ALLOW_NUL, NULL);
+    assert_non_null(golden);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        check_beginnings(golden, names[i]);
+    json_decref(golden);
+}
+
+/* The flag of a GGUF file decides, not the family. */
+static void G04_the_prefix_flag_is_honoured(void **state)
+{
+    static const char *const wanted[][4] = {{"3", "4", "5 4", "6 3"},
+                                            {"4", "5 4", "5 5 4", "5 6 3"}};
+    static const char *const texts[] = {"Hello", " Hello", "  Hello", "\nHello"};
+    static make_pieces pieces;
+
+    (void)state;
+    pieces_begin(&pieces, false);
+    (void)pieces_add(&pieces, "Hello", -1, PIECE_NORMAL);             /* 3 */
+    (void)pieces_add(&pieces, "\xe2\x96\x81Hello", -2, PIECE_NORMAL); /* 4 */
+    (void)pieces_add(&pieces, "\xe2\x96\x81", -3, PIECE_NORMAL);      /* 5 */
+    (void)pieces_add(&pieces, "\n", -4, PIECE_NORMAL);                /* 6 */
+    for (size_t n = 1; n < 5; n++) {                                  /* H, He, ... */
+        char part[8] = "";
+
+        memcpy(part, "Hello", n);
+        (void)pieces_add(&pieces, part, -9, PIECE_NORMAL);
+    }
+    (void)pieces_add(&pieces, "e", -9, PIECE_NORMAL);
+    (void)pieces_add(&pieces, "l", -9, PIECE_NORMAL);
+    (void)pieces_add(&pieces, "o", -9, PIECE_NORMAL);
+    for (int prefix = 0; prefix < 2; prefix++) {
+        fb_gguf *gguf = NULL;
+        fb_tokenizer *t = NULL;
+
+        make_begin(&file);
+        pieces_put(&pieces, &file);
+        make_bool(&file, "tokenizer.ggml.add_space_prefix", prefix);
+        assert_int_equal(fb_gguf_open_bytes(&gguf, file.bytes, file.n), FB_OK);
+        assert_int_equal(tokenizer_of_gguf(&t, gguf), FB_OK);
+        for (int i = 0; i < 4; i++) {
+            const fb_piece whole = piece(texts[i], false);
+            char ours[64] = "";
+            fb_ids ids = {0};
+
+            assert_int_equal(fb_tokenizer_encode(t, &whole, 1, &ids), FB_OK);
+            for (int64_t k = 0; k < ids.n; k++)
+                (void)snprintf(ours + strlen(ours), sizeof ours - strlen(ours),
+                               k == 0 ? "%d" : " %d", ids.ids[k]);
+            assert_string_equal(ours, wanted[prefix][i]);
+            fb_ids_clear(&ids);
+        }
+        fb_tokenizer_free(t);
+        fb_gguf_close(gguf);
+    }
+}
+
 static void G05_a_missing_pre_tokenizer_is_refused_with_the_way_out(void **state)
 {
     const make_llama_change without = {.pre = ""};
@@ -374,6 +483,8 @@ int main(void)
         cmocka_unit_test(F04_overlapping_tensors_are_refused),
         cmocka_unit_test(G01_a_prompt_in_parts_has_one_bos_at_its_start),
         cmocka_unit_test(G03_a_marker_in_data_is_plain_text),
+        cmocka_unit_test(G04_spaces_at_the_start_are_the_references),
+        cmocka_unit_test(G04_the_prefix_flag_is_honoured),
         cmocka_unit_test(G05_a_missing_pre_tokenizer_is_refused_with_the_way_out),
     };
     const int handle = mkstemp(path);

@@ -9,6 +9,7 @@
 #include "model/facts_read.h"
 #include "model/tokenizer.h"
 #include "model/weights.h"
+#include "tests/support/open_tokenizer.h"
 
 #include <stdlib.h>
 
@@ -41,11 +42,12 @@ static void read_model(const fb_gguf *gguf)
     if (fb_gguf_string(gguf, "general.architecture", &family) == FB_OK &&
         fb_family_of_gguf(&settings.family, family) == FB_OK &&
         fb_facts_read(&facts, &room, &settings, tensors) == FB_OK) {
-        (void)!fb_weights_load(&weights, NULL, tensors, FB_NAMED_GGUF, &facts);
+        (void)!fb_weights_load(&weights, NULL, tensors, FB_NAMED_GGUF, &facts,
+                               FB_WEIGHTS_UNPACKED);
         fb_weights_unload(&weights, NULL);
     }
     fb_facts_clear(&room);
-    if (fb_tokenizer_new(&tokenizer, gguf) == FB_OK) {
+    if (tokenizer_of_gguf(&tokenizer, gguf) == FB_OK) {
         const fb_piece piece = {"a 1\xff<s>", 7, true};
         fb_ids ids = {0};
 

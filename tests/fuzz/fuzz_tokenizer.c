@@ -1,22 +1,25 @@
 /* fuzz_tokenizer.c - any bytes as a text: ids stand for exactly these bytes.
  *
- * The first byte chooses the pre-tokenizer; 0xfe in the rest starts a new piece, 0xff
- * one in which special tokens are recognised. The vocabulary has every byte, so without
- * NFC decoding must give the text back.
+ * The first byte chooses the pre-tokenizer, or SentencePiece; 0xfe in the rest starts a
+ * new piece, 0xff one in which special tokens are recognised. The vocabulary has every
+ * byte, so decoding must give the text back, but for NFC, and for U+2581, which
+ * SentencePiece takes for a space.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "base/memory.h"
 #include "model/gguf.h"
 #include "model/tokenizer.h"
+#include "tests/support/make_pieces.h"
 #include "tests/support/make_vocabulary.h"
+#include "tests/support/open_tokenizer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { N_KINDS = 5, COMPOSES = 3, MOST_PIECES = 64 };
+enum { N_NAMES = 7, SPM = N_NAMES, N_KINDS, COMPOSES = 3, MOST_PIECES = 64 };
 
 static fb_tokenizer *tokenizers[N_KINDS];
 
@@ -36,21 +39,42 @@ static void make_words(make_vocabulary *v)
     (void)vocabulary_special(v, "<|im_start|>", CONTROL);
 }
 
+static void make_marks(make_pieces *p)
+{
+    static const char *const words[] = {"a",         "b",   "\xe2\x96\x81",
+                                        "t",         "h",   "e",
+                                        "th",        "the", "\xe2\x96\x81the",
+                                        "aa",        "ab",  "\xc3\xa9",
+                                        "e\xc3\xa9", "1",   "12"};
+
+    pieces_begin(p, true);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        (void)pieces_add(p, words[i], -(float)(i % 7), PIECE_NORMAL);
+    (void)pieces_add(p, "\n\n", 0, PIECE_USER);
+}
+
 static void open_tokenizers(void)
 {
-    static const char *const names[N_KINDS] = {"smollm", "gpt-2", "llama-bpe", "qwen2",
-                                               "default"};
+    static const char *const names[N_NAMES] = {
+        "smollm", "gpt-2", "llama-bpe", "qwen2", "default", "tekken", "gpt-4o"};
     static make_vocabulary vocabulary;
+    static make_pieces pieces;
     static make_gguf file;
 
     make_words(&vocabulary);
+    make_marks(&pieces);
     for (int k = 0; k < N_KINDS; k++) {
         fb_gguf *gguf = NULL;
 
         make_begin(&file);
-        vocabulary_put(&vocabulary, &file, names[k]);
+        if (k == SPM) {
+            pieces_put(&pieces, &file);
+            make_bool(&file, "tokenizer.ggml.add_space_prefix", 0);
+        } else {
+            vocabulary_put(&vocabulary, &file, names[k]);
+        }
         if (fb_gguf_open_bytes(&gguf, file.bytes, file.n) != FB_OK) abort();
-        if (fb_tokenizer_new(&tokenizers[k], gguf) != FB_OK) abort();
+        if (tokenizer_of_gguf(&tokenizers[k], gguf) != FB_OK) abort();
         fb_gguf_close(gguf);
     }
 }
@@ -101,7 +125,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text = fb_alloc(FB_ACCOUNT_other, size);
     if (text == NULL) return 0;
     memcpy(text, data + 1, size - 1);
-    encode(tokenizers[kind], text, size - 1, kind != COMPOSES);
+    encode(tokenizers[kind], text, size - 1,
+           kind != COMPOSES &&
+               (kind != SPM || memmem(text, size - 1, "\xe2\x96\x81", 3) == NULL));
     fb_free(text);
     return 0;
 }

@@ -883,6 +883,34 @@ static void check_kv_copy(void)
     free(x.x);
 }
 
+static void check_kv_turn(void)
+{
+    enum { HALF = 2, TURNED = 2 }; /* of D / 2 pairs, of N entries */
+    struct host x, c = new_host(2, (int64_t[]){TURNED, HALF}, 1);
+    struct host s = new_host(2, (int64_t[]){TURNED, HALF}, 1);
+    fb_kv *kv = small_kv(&x);
+    double *want = room(N * D);
+
+    for (int64_t i = 0; i < N * D; i++) {
+        const int64_t row = i / D, at = i % D, pair = at % HALF;
+        const float *key = x.x + row * WIDTH + D;
+
+        want[i] = (double)key[at];
+        if (row < TURNED && at < 2 * HALF)
+            want[i] = want[i] * (double)c.x[row * HALF + pair] +
+                      (at < HALF ? -1 : 1) *
+                          (double)key[at < HALF ? at + HALF : at - HALF] *
+                          (double)s.x[row * HALF + pair];
+    }
+    fb_kv_turn(ops, kv, 0, c.tensor, s.tensor);
+    expect("kv_turn", fb_kv_read(ops, kv, false, 0, 1, N), 3, (int64_t[]){1, N, D},
+           want, CLOSE);
+    fb_kv_free(kv);
+    free(x.x);
+    free(c.x);
+    free(s.x);
+}
+
 static void check_kv_read(void)
 {
     struct host x;

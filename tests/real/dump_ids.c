@@ -1,6 +1,7 @@
 /* dump_ids.c - what run_tokenizers.py asks of the program.
  *
  *     dump_ids MODEL               ids that the file's tokenizer gives to texts
+ *     dump_ids FOLDER ROWS         the same of a folder without weights
  *     dump_ids --template MODEL    the text around a user's turn, which is a zero byte
  *
  * Input: records of a length (4 bytes, little-endian) and that many bytes. Output, per
@@ -11,6 +12,7 @@
  */
 #include "model/gguf.h"
 #include "model/model.h"
+#include "tests/support/open_tokenizer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,17 +55,28 @@ static void print(const fb_tokenizer *t, fb_piece piece)
     fb_ids_clear(&ids);
 }
 
-/* From stdin to stdout until the input ends. */
-static int dump_ids(const char *model)
+static fb_tokenizer *open_tokenizer(const char *model, const char *rows)
 {
-    static char bytes[MOST_BYTES];
-    unsigned char length[4];
     fb_gguf *gguf = NULL;
     fb_tokenizer *t = NULL;
 
+    if (rows != NULL) {
+        if (tokenizer_of_folder(&t, model, atoi(rows)) != FB_OK)
+            die(fb_error_message());
+        return t;
+    }
     if (fb_gguf_open(&gguf, model) != FB_OK) die(fb_error_message());
-    if (fb_tokenizer_new(&t, gguf) != FB_OK) die(fb_error_message());
+    if (tokenizer_of_gguf(&t, gguf) != FB_OK) die(fb_error_message());
     fb_gguf_close(gguf);
+    return t;
+}
+
+/* From stdin to stdout until the input ends. */
+static int dump_ids(fb_tokenizer *t)
+{
+    static char bytes[MOST_BYTES];
+    unsigned char length[4];
+
     while (fread(length, 1, 4, stdin) == 4) {
         const size_t n = length[0] | (size_t)length[1] << 8 | (size_t)length[2] << 16;
 
@@ -90,7 +103,8 @@ static int dump_template(const char *path)
 
 int main(int argc, char **argv)
 {
-    if (argc == 2) return dump_ids(argv[1]);
+    if (argc == 2) return dump_ids(open_tokenizer(argv[1], NULL));
     if (argc == 3 && strcmp(argv[1], "--template") == 0) return dump_template(argv[2]);
-    die("usage: dump_ids [--template] MODEL");
+    if (argc == 3) return dump_ids(open_tokenizer(argv[1], argv[2]));
+    die("usage: dump_ids [--template] MODEL or dump_ids FOLDER ROWS");
 }

@@ -100,6 +100,8 @@ def hugging_face(name, vocabulary):
     t.add_special_tokens([AddedToken(s, special=True, normalized=False)
                           for s, kind in zip(tokens, vocabulary["token_type"])
                           if kind == 3])
+    t.add_tokens([AddedToken(s, normalized=False)
+                  for s, kind in zip(tokens, vocabulary["token_type"]) if kind == 4])
     return t
 
 

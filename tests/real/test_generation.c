@@ -10,6 +10,9 @@
  *     teacher forcing (logit minus log-sum-exp) is within 2e-3, and it is the likeliest;
  *   - so are all eight of the first step, after the shorter prompt.
  *
+ * The same once more with entries that are renumbered (`positions: compact`), against
+ * kvpress's KeyRerotationPress around knorm.
+ *
  * Kept sets are handed over because they may differ in near ties (test_kept.c), and one
  * entry moves logits more than rounding does: by up to 0.07 for knorm at 0.75.
  *
@@ -29,9 +32,10 @@ static const struct {
     {"tova", "tova"},
     {"streaming_llm", "streaming_llm:sink=4"},
     {"adakv_snapkv", "adakv(snapkv)"},
+    {"keyrerotation_knorm", "knorm"}, /* in its own file */
 };
 
-enum { N_PAIRS = sizeof pairs / sizeof *pairs, N_CASES = 1 + N_RATIOS * (N_PAIRS - 1) };
+enum { N_PAIRS = sizeof pairs / sizeof *pairs, N_CASES = 1 + N_RATIOS * (N_PAIRS - 2) };
 
 static rig the;
 
@@ -49,6 +53,8 @@ typedef struct subject {
     json_t *reference;
     id_list prompt, question;
     answer_case one[N_CASES];
+    int n_cases;
+    fb_engine *engine;
     fb_bound_rule *rule[N_PAIRS];
     fb_reading *reading;
 } subject;
@@ -81,24 +87,29 @@ static void find_cases(subject *s)
                                     .ratio = golden_number(one, "ratio"),
                                     .tokens = reference_ids(golden_at(one, "tokens"))};
     }
-    assert_int_equal(n, N_CASES);
+    s->n_cases = n;
 }
 
-static void open_subject(subject *s, const char *name)
+static void open_subject(subject *s, const char *name, bool compact)
 {
+    const fb_engine_options options = {.compact = compact};
     fb_seeded_rule rules[N_PAIRS];
 
-    *s = (subject){.name = name,
-                   .reference = golden_load(REFERENCE "generation.json"),
-                   .prompt = reference_prompt(name)};
+    *s =
+        (subject){.name = name,
+                  .reference = golden_load(compact ? REFERENCE "generation_compact.json"
+                                                   : REFERENCE "generation.json"),
+                  .prompt = reference_prompt(name)};
+    assert_ok(fb_engine_open(&s->engine, the.ops, the.model, &options));
     s->question = reference_ids(golden_at(s->reference, "question_ids"));
     find_cases(s);
+    assert_int_equal(s->n_cases, compact ? N_RATIOS : N_CASES);
     for (int r = 0; r < N_PAIRS; r++) {
         assert_ok(fb_rule_parse(&s->rule[r], pairs[r].rule));
         rules[r] = (fb_seeded_rule){.rule = s->rule[r]};
     }
-    assert_ok(fb_read(&s->reading, the.engine, s->prompt.ids, s->prompt.n, rules,
-                      N_PAIRS, 0));
+    assert_ok(
+        fb_read(&s->reading, s->engine, s->prompt.ids, s->prompt.n, rules, N_PAIRS, 0));
 }
 
 static void close_subject(subject *s)
@@ -106,7 +117,8 @@ static void close_subject(subject *s)
     fb_reading_free(s->reading);
     for (int r = 0; r < N_PAIRS; r++)
         fb_bound_rule_free(s->rule[r]);
-    for (int c = 0; c < N_CASES; c++)
+    fb_engine_close(s->engine);
+    for (int c = 0; c < s->n_cases; c++)
         fb_free(s->one[c].tokens.ids);
     fb_free(s->prompt.ids);
     fb_free(s->question.ids);
@@ -164,7 +176,7 @@ static fb_variant *evict_given(const subject *s, const answer_case *one)
 
     if (one->pair == 0) return evict(s, one);
     snprintf(path, sizeof path, REFERENCE "kept/%s/%s.kept.npy", s->name,
-             pairs[one->pair].press);
+             one->pair == N_PAIRS - 1 ? "knorm" : pairs[one->pair].press);
     npy_open(&masks, path, "|u1");
     read_kept(&kept, &masks, one->ratio, s->prompt.n);
     assert_ok(fb_evict_given(&out, s->reading, &kept, fb_kept_total(&kept)));
@@ -199,11 +211,11 @@ static void check_free_answers(const subject *s)
     fb_variant *variant[N_CASES];
     fb_answer answer[N_CASES];
 
-    for (int c = 0; c < N_CASES; c++)
+    for (int c = 0; c < s->n_cases; c++)
         variant[c] = evict(s, &s->one[c]);
     assert_ok(
-        fb_answer_group(s->reading, variant, N_CASES, &question, &options, answer));
-    for (int c = 0; c < N_CASES; c++) {
+        fb_answer_group(s->reading, variant, s->n_cases, &question, &options, answer));
+    for (int c = 0; c < s->n_cases; c++) {
         const id_list *tokens = &s->one[c].tokens;
 
         assert_int_equal(answer[c].n_ids, before_end(tokens));
@@ -290,13 +302,13 @@ static void check_case(const subject *s, int c)
     fb_variant_free(variant);
 }
 
-static void check_prompt(const char *name)
+static void check_prompt(const char *name, bool compact)
 {
     subject s;
 
-    open_subject(&s, name);
+    open_subject(&s, name, compact);
     check_free_answers(&s);
-    for (int c = 0; c < N_CASES; c++)
+    for (int c = 0; c < s.n_cases; c++)
         check_case(&s, c);
     close_subject(&s);
 }
@@ -304,13 +316,20 @@ static void check_prompt(const char *name)
 static void answers_after_300_tokens_are_those_of_kvpress(void **state)
 {
     (void)state;
-    check_prompt("p300");
+    check_prompt("p300", false);
 }
 
 static void answers_after_1500_tokens_are_those_of_kvpress(void **state)
 {
     (void)state;
-    check_prompt("p1500");
+    check_prompt("p1500", false);
+}
+
+static void renumbered_answers_are_those_of_kvpress(void **state)
+{
+    (void)state;
+    check_prompt("p300", true);
+    check_prompt("p1500", true);
 }
 
 static int open_rig(void **state)
@@ -332,6 +351,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_after_300_tokens_are_those_of_kvpress),
         cmocka_unit_test(answers_after_1500_tokens_are_those_of_kvpress),
+        cmocka_unit_test(renumbered_answers_are_those_of_kvpress),
     };
 
     return cmocka_run_group_tests(tests, open_rig, close_rig);

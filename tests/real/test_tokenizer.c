@@ -12,6 +12,7 @@
  */
 #include "model/gguf.h"
 #include "model/model.h"
+#include "tests/support/open_tokenizer.h"
 #include "tests/support/reference.h"
 
 #include <string.h>
@@ -30,7 +31,7 @@ static int open_tokenizer(void **state)
         print_error("FLEXBUDGET_TEST_MODEL does not name the default model\n");
         return 1;
     }
-    if (fb_gguf_open(&gguf, path) != FB_OK || fb_tokenizer_new(&the, gguf) != FB_OK) {
+    if (fb_gguf_open(&gguf, path) != FB_OK || tokenizer_of_gguf(&the, gguf) != FB_OK) {
         print_error("%s: %s\n", path, fb_error_message());
         return 1;
     }

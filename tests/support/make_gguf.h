@@ -126,6 +126,19 @@ static inline void make_ints(make_gguf *m, const char *key, const int32_t *value
         make_uint(m, (uint32_t)values[i], 4);
 }
 
+static inline void make_reals(make_gguf *m, const char *key, const float *values, int n)
+{
+    make_key(m, key, MAKE_ARRAY);
+    make_uint(m, MAKE_F32, 4);
+    make_uint(m, (uint64_t)n, 8);
+    for (int i = 0; i < n; i++) {
+        uint32_t bits;
+
+        memcpy(&bits, &values[i], sizeof bits);
+        make_uint(m, bits, 4);
+    }
+}
+
 /* An info of up to two dimensions (rows 0: one), placed behind the earlier ones. */
 static inline void make_tensor(make_gguf *m, const char *name, uint64_t columns,
                                uint64_t rows, uint32_t type, uint64_t n_bytes)

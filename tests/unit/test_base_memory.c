@@ -97,9 +97,35 @@ static void impossible_sizes_give_null(void **state)
     assert_int_equal(fb_size_mul(0, SIZE_MAX), 0);
 }
 
+/* Pages that were in use once are not asked for again. */
+static void a_large_block_is_used_again(void **state)
+{
+    enum { LARGE = 5 << 20 };
+    char *block = fb_alloc(FB_ACCOUNT_kv, LARGE), *again, *other;
+
+    (void)state;
+    assert_non_null(block);
+    memset(block, 7, LARGE);
+    fb_free(block);
+    again =
+        fb_zalloc(FB_ACCOUNT_kv, LARGE - (LARGE >> 3)); /* cleared, whatever it held */
+    assert_non_null(again);
+    for (int i = 0; i < LARGE - (LARGE >> 3); i++)
+        assert_int_equal(again[i], 0);
+    assert_int_equal(fb_memory_now(FB_ACCOUNT_kv), LARGE - (LARGE >> 3));
+    other = fb_alloc(FB_ACCOUNT_kv, LARGE / 2); /* too small for what is left, if any */
+    assert_non_null(other);
+    memset(other, 1, LARGE / 2);
+    assert_int_equal(again[0], 0);
+    fb_free(again);
+    fb_free(other);
+    assert_int_equal(fb_memory_now(FB_ACCOUNT_kv), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_large_block_is_used_again),
         cmocka_unit_test(bytes_are_counted_by_account),
         cmocka_unit_test(blocks_are_aligned_and_zeroed_where_promised),
         cmocka_unit_test(large_blocks_may_have_any_size),

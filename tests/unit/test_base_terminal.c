@@ -42,6 +42,13 @@ static void a_file_is_no_terminal_and_has_no_colour(void **state)
     assert_int_equal(fb_terminal_width(file), 500);
     setenv("COLUMNS", "wide", 1);
     assert_int_equal(fb_terminal_width(file), 80);
+    unsetenv("LINES");
+    assert_int_equal(fb_terminal_height(file), 24);
+    setenv("LINES", "50", 1);
+    assert_int_equal(fb_terminal_height(file), 50);
+    setenv("LINES", "0", 1);
+    assert_int_equal(fb_terminal_height(file), 1);
+    assert_false(fb_terminal_moves(file));
     close(file);
 }
 
@@ -55,6 +62,7 @@ static void a_terminal_has_colour_unless_somebody_says_no(void **state)
     assert_true(fb_terminal_is(terminal));
     assert_int_equal(ioctl(terminal, TIOCSWINSZ, &size), 0);
     assert_int_equal(fb_terminal_width(terminal), 111);
+    assert_int_equal(fb_terminal_height(terminal), 40);
     setenv("TERM", "xterm", 1);
     unsetenv("NO_COLOR");
     assert_true(fb_terminal_has_colour(terminal));
@@ -62,9 +70,11 @@ static void a_terminal_has_colour_unless_somebody_says_no(void **state)
     assert_true(fb_terminal_has_colour(terminal));
     setenv("NO_COLOR", "1", 1);
     assert_false(fb_terminal_has_colour(terminal));
+    assert_true(fb_terminal_moves(terminal)); /* it is asked for no colours alone */
     unsetenv("NO_COLOR");
     setenv("TERM", "dumb", 1);
     assert_false(fb_terminal_has_colour(terminal));
+    assert_false(fb_terminal_moves(terminal));
     unsetenv("TERM");
     assert_false(fb_terminal_has_colour(terminal));
     close(terminal);

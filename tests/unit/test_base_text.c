@@ -214,31 +214,41 @@ static void utf8_is_what_the_unicode_standard_says(void **state)
     static const struct {
         const char *bytes;
         size_t length;
+        bool is_cut;
     } known[] = {
-        {"a", 1},
-        {"\x7f", 1},
-        {"\xc3\xa9", 2},
-        {"\xe2\x82\xac", 3},
-        {"\xf0\x9f\x98\x80", 4},
-        {"\xf4\x8f\xbf\xbf", 4},
-        {"\x80", 0},
-        {"\xc0\x80", 0},
-        {"\xc1\xbf", 0},
-        {"\xc3", 0},
-        {"\xc3(", 0},
-        {"\xe0\x9f\xbf", 0},
-        {"\xed\xa0\x80", 0},
-        {"\xf0\x8f\xbf\xbf", 0},
-        {"\xf4\x90\x80\x80", 0},
-        {"\xf5\x80\x80\x80", 0},
-        {"\xff", 0},
-        {"\xe2\x82", 0},
+        {"a", 1, false},
+        {"\x7f", 1, false},
+        {"\xc3\xa9", 2, false},
+        {"\xe2\x82\xac", 3, false},
+        {"\xf0\x9f\x98\x80", 4, false},
+        {"\xf4\x8f\xbf\xbf", 4, false},
+        {"\x80", 0, false},
+        {"\xc0\x80", 0, false},
+        {"\xc1\xbf", 0, false},
+        {"\xc3", 0, true},
+        {"\xc3(", 0, false},
+        {"\xe0\x9f\xbf", 0, false},
+        {"\xed\xa0\x80", 0, false},
+        {"\xf0\x8f\xbf\xbf", 0, false},
+        {"\xf4\x90\x80\x80", 0, false},
+        {"\xf5\x80\x80\x80", 0, false},
+        {"\xff", 0, false},
+        {"\xe2\x82", 0, true},
+        {"\xf0\x9f\x98", 0, true},
+        {"\xf0\x9f", 0, true},
+        {"\xf0\x8f", 0, false},
+        {"\xed\xa0", 0, false},
+        {"\xe2\x82(", 0, false},
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        assert_int_equal(fb_utf8_length(known[i].bytes, strlen(known[i].bytes)),
-                         known[i].length);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        const size_t n = strlen(known[i].bytes);
+
+        assert_int_equal(fb_utf8_length(known[i].bytes, n), known[i].length);
+        assert_int_equal(fb_utf8_is_cut(known[i].bytes, n), known[i].is_cut);
+    }
+    assert_false(fb_utf8_is_cut("", 0));
     assert_int_equal(fb_utf8_length("", 0), 0);
     assert_int_equal(fb_utf8_length("", 1), 1); /* the zero byte is a character */
 }

@@ -7,6 +7,7 @@
 #include "model/gguf.h"
 #include "model/tokenizer.h"
 #include "tests/support/make_vocabulary.h"
+#include "tests/support/open_tokenizer.h"
 
 #include <flexbudget/task.h>
 #include <setjmp.h>
@@ -25,7 +26,7 @@ static fb_tokenizer *open_tokenizer(void)
     fb_gguf *gguf = NULL;
 
     assert_int_equal(fb_gguf_open_bytes(&gguf, file.bytes, file.n), FB_OK);
-    if (fb_tokenizer_new(&t, gguf) != FB_OK) fail_msg("%s", fb_error_message());
+    if (tokenizer_of_gguf(&t, gguf) != FB_OK) fail_msg("%s", fb_error_message());
     fb_gguf_close(gguf);
     memset(file.bytes, 0, file.n); /* nothing of the file is needed */
     return t;
@@ -44,7 +45,7 @@ static void refused(fb_status wanted, const char *part)
     fb_gguf *gguf = NULL;
 
     assert_int_equal(fb_gguf_open_bytes(&gguf, file.bytes, file.n), FB_OK);
-    assert_int_equal(fb_tokenizer_new(&t, gguf), wanted);
+    assert_int_equal(tokenizer_of_gguf(&t, gguf), wanted);
     assert_null(t);
     if (strstr(fb_error_message(), part) == NULL)
         fail_msg("'%s' does not say '%s'", fb_error_message(), part);
@@ -430,17 +431,19 @@ static void unknown_pre_tokenizers_are_refused_with_the_known_ones(void **state)
     (void)state;
     vocabulary_begin(&vocabulary);
     make_begin(&file);
-    vocabulary_put(&vocabulary, &file, "tekken");
-    refused(FB_UNSUPPORTED, "'tokenizer.ggml.pre' is 'tekken'; known are 'smollm', "
-                            "'gpt-2', 'llama-bpe', 'qwen2', 'default'");
+    vocabulary_put(&vocabulary, &file, "viking");
+    refused(FB_UNSUPPORTED, "'tokenizer.ggml.pre' is 'viking'; known are 'smollm', "
+                            "'gpt-2', 'llama-bpe', 'qwen2', 'tekken', 'gpt-4o', "
+                            "'default'");
 }
 
 static void other_tokenizers_are_refused(void **state)
 {
     (void)state;
     make_begin(&file);
-    make_text(&file, "tokenizer.ggml.model", "llama");
-    refused(FB_UNSUPPORTED, "'tokenizer.ggml.model' is 'llama'");
+    make_text(&file, "tokenizer.ggml.model", "t5");
+    refused(FB_UNSUPPORTED, "'tokenizer.ggml.model' is 't5'; 'gpt2' (byte-level BPE) "
+                            "and 'llama' (SentencePiece's BPE) are understood");
     vocabulary_begin(&vocabulary);
     make_begin(&file);
     vocabulary_put(&vocabulary, &file, "gpt-2");
@@ -513,7 +516,7 @@ static void every_failing_allocation_is_reported(void **state)
     for (int64_t n = 1; status != FB_OK; n++) {
         assert_true(n < 1000);
         fb_memory_fail_at(n);
-        status = fb_tokenizer_new(&t, gguf);
+        status = tokenizer_of_gguf(&t, gguf);
         fb_memory_fail_at(0);
         if (status != FB_OK) assert_int_equal(status, FB_NO_MEMORY);
     }

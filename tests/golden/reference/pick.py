@@ -16,6 +16,7 @@ PROMPTS = ["p32", "p300", "p1500"]
 KEPT_PROMPTS = ["p300", "p1500"]
 PRESSES = ["knorm", "keydiff", "tova", "snapkv", "snapkv_w16", "streaming_llm",
            "observed_attention", "adakv_snapkv"]
+RENUMBERED = "keyrerotation_knorm"  # keeps what knorm keeps, at new positions
 PRESS_FIELDS = ["class", "note", "values", "n_kept", "attention"]
 
 
@@ -66,8 +67,10 @@ def pick_generation(ref, out):
               "tokens": c["tokens"],
               "steps": [{f: s[f] for f in ["top_ids", "top_logits", "logsumexp"]}
                         for s in c["steps"]]}
-             for c in g["cases"] if c["press"] in PRESSES + ["none"]]
-    dump({"question_ids": g["question_ids"], "cases": cases}, out, "generation.json")
+             for c in g["cases"] if c["press"] in PRESSES + ["none", RENUMBERED]]
+    for name in ["generation.json", "generation_compact.json"]:
+        own = [c for c in cases if (c["press"] == RENUMBERED) == ("compact" in name)]
+        dump({"question_ids": g["question_ids"], "cases": own}, out, name)
 
 
 if __name__ == "__main__":
