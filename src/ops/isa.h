@@ -15,7 +15,8 @@
 enum { FB_TILE_PANEL = 32, FB_EIGHT_RUN = 32 };
 
 /* 32 k of a panel in whole numbers of 8 bits: byte j (from the lowest on) of word
- * [i][c] stands for scale[c] times itself, rounded to f32, at k = 4 i + j. */
+ * [i][c] stands for (byte - 128) scale[c], rounded to f32, at k = 4 i + j. Scales are
+ * numbers of half precision. */
 typedef struct fb_eight {
     float scale[FB_TILE_PANEL];
     uint32_t words[FB_EIGHT_RUN / 4][FB_TILE_PANEL];

@@ -21,10 +21,12 @@ enum {
     WIDTH = VECTORS * FB_LANES,
     TALLEST = FB_LANES == 16 ? 12 : 6,
     TALLEST_WIDE = 3,
+    TALLEST_WIDE_OF_EIGHTS = 2,
     TALLEST_WITH_SUMS = FB_LANES == 16 ? 8 : 4, /* these need registers too */
     ROWS_IN_CACHE = 192,                        /* of x, while all panels pass by */
     LINE = 64,                                  /* bytes */
     RUN = FB_EIGHT_RUN,
+    RUNS_AHEAD = 4,
 };
 _Static_assert(PANEL % WIDTH == 0, "a panel is a number of tiles");
 
@@ -149,9 +151,33 @@ FB_INLINE void tile(int height, int vectors, bool with_sums, const job *j,
 
 /* --- panels of whole numbers */
 
+/* A run of 32 k: (byte - 128) scale is rounded once as byte scale - 128 scale, whose
+ * parts are exact; byte i of a word comes times 2^(8 i), its scale with the inverse. */
+typedef struct scales {
+    vec of[4][WIDEST], less[WIDEST];
+} scales;
+
+FB_INLINE void read_scales(int vectors, const float *from, scales *own)
+{
+    FB_UNROLL
+    for (int v = 0; v < vectors; v++) {
+        const vec scale = load(from + v * LANES);
+
+        own->of[0][v] = own->of[3][v] = scale;
+        own->of[1][v] = scale * all(0x1p-8f);
+        own->of[2][v] = scale * all(0x1p-16f);
+        own->less[v] = scale * all(-128);
+    }
+}
+
+FB_INLINE vec weight_of(const scales *own, uvec word, int i, int v)
+{
+    return fma_vec(floats_of_byte(word, i), own->of[i][v], own->less[v]);
+}
+
 /* Four k: the bytes of one word for each column. */
 FB_INLINE void add_words(int height, int vectors, const float *x, int64_t stride,
-                         const uint32_t *words, const vec *scale, tile_sums *sums)
+                         const uint32_t *words, const scales *own, tile_sums *sums)
 {
     uvec word[WIDEST];
 
@@ -166,13 +192,12 @@ FB_INLINE void add_words(int height, int vectors, const float *x, int64_t stride
             read_column(height, x + i, stride, factor);
             FB_UNROLL
             for (int v = 0; v < vectors; v++)
-                add_to_columns(height, v, factor, scale[v] * floats_of_byte(word[v], i),
-                               sums);
+                add_to_columns(height, v, factor, weight_of(own, word[v], i, v), sums);
             continue;
         }
         FB_UNROLL
         for (int v = 0; v < vectors; v++)
-            w[v] = scale[v] * floats_of_byte(word[v], i);
+            w[v] = weight_of(own, word[v], i, v);
         add_products(height, vectors, false, x + i, stride, w, sums);
     }
 }
@@ -182,17 +207,16 @@ FB_INLINE void tile_of_eights(int height, int vectors, const job *j, const float
 {
     const fb_product *p = &j->p;
     tile_sums sums;
+    scales own;
 
     begin_sums(height, vectors, false, p, out, NULL, &sums);
-    for (int64_t run = 0; run * RUN < p->k; run++) {
-        const fb_eight *from = &eights[run];
-        vec scale[WIDEST];
-
-        FB_UNROLL
-        for (int v = 0; v < vectors; v++)
-            scale[v] = load(from->scale + column + v * LANES);
+    for (const fb_eight *end = eights + p->k / RUN; eights < end; eights++) {
+        read_scales(vectors, eights->scale + column, &own);
+        if (column == 0) /* what comes later comes nearer */
+            for (int l = 0; l < (int)sizeof *eights; l += LINE)
+                __builtin_prefetch((const char *)(eights + RUNS_AHEAD) + l, 0, 2);
         for (int i = 0; i < RUN / 4; i++, x += 4)
-            add_words(height, vectors, x, p->x_stride, from->words[i] + column, scale,
+            add_words(height, vectors, x, p->x_stride, eights->words[i] + column, &own,
                       &sums);
     }
     end_sums(height, vectors, false, p, out, NULL, &sums);
@@ -239,8 +263,9 @@ typedef void tile_of_eight_height(const job *j, const float *x, const fb_eight *
         tile_of_eights(height, WIDEST, j, x, eights, column, out);                     \
     }
 
-#define FB_WIDE_HEIGHTS(X) X(1) X(2) X(3)
-#define FB_LOW_HEIGHTS(X)  FB_WIDE_HEIGHTS(X) X(4)
+#define FB_LOWEST_HEIGHTS(X) X(1) X(2)
+#define FB_WIDE_HEIGHTS(X)   FB_LOWEST_HEIGHTS(X) X(3)
+#define FB_LOW_HEIGHTS(X)    FB_WIDE_HEIGHTS(X) X(4)
 #if FB_LANES == 16
 #define FB_SUM_HEIGHTS(X) FB_LOW_HEIGHTS(X) X(5) X(6) X(7) X(8)
 #define FB_HEIGHTS(X)     FB_SUM_HEIGHTS(X) X(9) X(10) X(11) X(12)
@@ -252,7 +277,7 @@ typedef void tile_of_eight_height(const job *j, const float *x, const fb_eight *
 FB_HEIGHTS(FB_TILE)
 FB_HEIGHTS(FB_EIGHT_TILE)
 FB_WIDE_HEIGHTS(FB_WIDE_TILE)
-FB_WIDE_HEIGHTS(FB_WIDE_EIGHT_TILE)
+FB_LOWEST_HEIGHTS(FB_WIDE_EIGHT_TILE)
 FB_SUM_HEIGHTS(FB_SUMMING_TILE)
 
 #define FB_TILE_ROW(height)         [height] = tile_##height,
@@ -266,7 +291,7 @@ static tile_of_height *const wide_tiles[] = {FB_WIDE_HEIGHTS(FB_WIDE_TILE_ROW)};
 static tile_of_height *const summing_tiles[] = {FB_SUM_HEIGHTS(FB_SUMMING_TILE_ROW)};
 static tile_of_eight_height *const eight_tiles[] = {FB_HEIGHTS(FB_EIGHT_TILE_ROW)};
 static tile_of_eight_height *const wide_eight_tiles[] = {
-    FB_WIDE_HEIGHTS(FB_WIDE_EIGHT_ROW)};
+    FB_LOWEST_HEIGHTS(FB_WIDE_EIGHT_ROW)};
 
 /* --- panels */
 
@@ -339,11 +364,12 @@ static void tiles_in_panel(int height, const job *w, const float *x, const float
 }
 
 /* While the tiles of some rows work on a panel, the next one comes near: each asks for
- * its part. One tile alone has nothing else to do. */
+ * its part. A wide tile that is alone has nothing else to do. */
 static const char *look_ahead(job *w, int n_tiles, int64_t c)
 {
     const int parts = n_tiles * (PANEL / WIDTH), per_k = PANEL * 4 / LINE;
-    const bool has_next = n_tiles > 1 && c + PANEL < w->p.columns;
+    const bool has_next =
+        (n_tiles > 1 || w->p.rows > TALLEST_WIDE) && c + PANEL < w->p.columns;
 
     w->every = has_next ? parts <= 8 ? 8 : 32 : w->p.k + 1;
     w->lines = has_next ? (w->every * per_k + parts - 1) / parts : 0;
@@ -377,7 +403,7 @@ static void eights_in_panel(int height, const job *w, const float *x,
     float room[TALLEST][PANEL];
     job narrow = *w;
 
-    if (height <= TALLEST_WIDE && columns >= PANEL) {
+    if (height <= TALLEST_WIDE_OF_EIGHTS && columns >= PANEL) {
         wide_eight_tiles[height](w, x, eights, 0, out);
         return;
     }
@@ -478,15 +504,18 @@ static void turn(const float *rows, int64_t stride, int64_t k, float *panel)
 
 static void floats_of_eights(const fb_eight *from, int64_t k, float *panel)
 {
-    for (int64_t i = 0; i < k / 4; i++, panel += 4 * PANEL)
+    for (const fb_eight *end = from + k / RUN; from < end; from++, panel += RUN * PANEL)
         for (int c = 0; c < PANEL; c += LANES) {
-            const fb_eight *run = &from[i / (RUN / 4)];
-            const uvec words = load_words(run->words[i % (RUN / 4)] + c);
-            const vec scale = load(run->scale + c);
+            scales own;
 
-            FB_UNROLL
-            for (int j = 0; j < 4; j++)
-                store(panel + j * PANEL + c, scale * floats_of_byte(words, j));
+            read_scales(1, from->scale + c, &own);
+            for (int i = 0; i < RUN; i += 4) {
+                const uvec words = load_words(from->words[i / 4] + c);
+
+                FB_UNROLL
+                for (int j = 0; j < 4; j++)
+                    store(panel + (i + j) * PANEL + c, weight_of(&own, words, j, 0));
+            }
         }
 }
 
