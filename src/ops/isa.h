@@ -15,7 +15,8 @@
 enum { FB_TILE_PANEL = 32, FB_EIGHT_RUN = 32 };
 
 /* 32 k of a panel in whole numbers of 8 bits: byte j (from the lowest on) of word
- * [i][c] stands for scale[c] times itself, rounded to f32, at k = 4 i + j. */
+ * [i][c] stands for (byte - 128) scale[c], rounded to f32, at k = 4 i + j. Scales are
+ * numbers of half precision. */
 typedef struct fb_eight {
     float scale[FB_TILE_PANEL];
     uint32_t words[FB_EIGHT_RUN / 4][FB_TILE_PANEL];
@@ -28,7 +29,7 @@ typedef struct fb_product {
     int64_t columns;     /* of `out` that exist; panels = columns / 32, rounded up */
     const float *x;      /* [rows][x_stride], k used */
     const float *panels; /* [columns / 32][panel_stride][32], k rows used */
-    /* NULL, or instead of them [columns / 32][panel_stride / 32], k / 32 used; k and
+    /* or instead of them [columns / 32][panel_stride / 32], k / 32 used; k and
      * panel_stride are multiples of 32 then, and there are no sums */
     const fb_eight *eights;
     float *out; /* [rows][out_stride] */
@@ -40,6 +41,8 @@ typedef struct fb_product {
 
 typedef struct fb_isa_tiles {
     void (*product)(const fb_product *product);
+    /* The same with `eights`; for few rows. */
+    void (*product_of_eights)(const fb_product *product);
     /* rows [32][stride], k of each used, become a panel [k][32]. */
     void (*turn)(const float *rows, int64_t stride, int64_t k, float *panel);
     /* k / 32 runs of whole numbers become a panel [k][32]. */

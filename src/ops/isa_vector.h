@@ -64,10 +64,13 @@ FB_INLINE uvec load_words(const uint32_t *from)
     return v;
 }
 
-/* Byte `i` of each word, from the lowest on, is a whole number with a sign. */
+/* Byte `i` of each word, from the lowest on, times 2^(8 i), or of the last one as it is:
+ * one instruction less than bringing it down. */
 FB_INLINE vec floats_of_byte(uvec words, int i)
 {
-    return __builtin_convertvector((ivec)(words << (24 - 8 * i)) >> 24, vec);
+    const uvec byte = i == 3 ? words >> 24 : words & (0xffu << (8 * i));
+
+    return __builtin_convertvector((ivec)byte, vec);
 }
 
 /* Numbers of 16 bits, each in 32. */

@@ -32,41 +32,51 @@ static bool is_of_eights(const struct linear *l)
     return l->weight->form == FB_IN_EIGHTS && l->call->in[0].shape[0] <= ROWS_OF_EIGHTS;
 }
 
-/* A block of rows times a panel. */
-static fb_status multiply(const struct linear *l, int64_t block, int64_t p, float *room)
+/* A block of rows times `n` panels from panel p on: one, unless they lie in memory as
+ * they are needed. */
+static fb_status multiply(const struct linear *l, int64_t block, int64_t p, int64_t n,
+                          float *room)
 {
     const fb_array *x = &l->call->in[0], *out = &l->call->out;
-    const int64_t k = x->shape[1], n = out->shape[1], row = block * l->rows;
-    const int64_t left = x->shape[0] - row, columns = n - p * FB_PANEL;
+    const int64_t k = x->shape[1], width = out->shape[1], row = block * l->rows;
+    const int64_t left = x->shape[0] - row, columns = width - p * FB_PANEL;
     fb_product product = {
         .rows = left < l->rows ? left : l->rows,
         .k = k,
-        .columns = columns < FB_PANEL ? columns : FB_PANEL,
+        .columns = columns < n * FB_PANEL ? columns : n * FB_PANEL,
         .x = fb_floats(x) + row * k,
-        .out = fb_floats(out) + row * n + p * FB_PANEL,
+        .out = fb_floats(out) + row * width + p * FB_PANEL,
         .x_stride = k,
         .panel_stride = k,
-        .out_stride = n,
+        .out_stride = width,
         .scale = 1,
     };
 
-    if (is_of_eights(l))
+    if (is_of_eights(l)) {
         product.eights = fb_weight_eights(l->weight, p);
-    else
-        FB_TRY(fb_weight_panel(l->weight, l->native->isa, p, room, &product.panels));
+        l->native->isa->tiles->product_of_eights(&product);
+        return FB_OK;
+    }
+    FB_TRY(fb_weight_panel(l->weight, l->native->isa, p, room, &product.panels));
     l->native->isa->tiles->product(&product);
     return FB_OK;
 }
 
-/* Items are (block of rows, panel). */
+/* Items are (block of rows, panel); a thread's range is cut where the block changes. */
 static void linear_items(void *context, int64_t begin, int64_t end, int thread)
 {
     struct linear *l = context;
     float *room = l->native->scratch[thread].bytes;
+    const int64_t most = l->weight->form == FB_IN_FLOATS || is_of_eights(l) ? end : 1;
 
-    for (int64_t i = begin; i < end && !atomic_load(&l->failure.has_failed); i++)
-        fb_native_note(&l->failure,
-                       multiply(l, i / l->n_panels, i % l->n_panels, room));
+    while (begin < end && !atomic_load(&l->failure.has_failed)) {
+        const int64_t p = begin % l->n_panels;
+        int64_t n = l->n_panels - p < end - begin ? l->n_panels - p : end - begin;
+
+        if (n > most) n = most;
+        fb_native_note(&l->failure, multiply(l, begin / l->n_panels, p, n, room));
+        begin += n;
+    }
 }
 
 fb_status fb_native_linear(void *self, const fb_call *call)

@@ -130,7 +130,7 @@ static void row_of_eights(const fb_native_weight *weight, int64_t row, float *ou
         const fb_eight *run = &from[i / FB_EIGHT_RUN];
         const uint32_t word = run->words[i % FB_EIGHT_RUN / 4][c];
 
-        out[i] = run->scale[c] * (float)(int8_t)(word >> (8 * (i % 4)) & 0xff);
+        out[i] = run->scale[c] * (float)((int)(word >> (8 * (i % 4)) & 0xff) - 128);
     }
 }
 
@@ -179,8 +179,8 @@ static void arrange(const int8_t *q, const float *scale, int64_t k, fb_eight *ou
 
             run->scale[c] = scale[c * runs + i / (FB_EIGHT_RUN / 4)];
             run->words[i % (FB_EIGHT_RUN / 4)][c] =
-                (uint32_t)(uint8_t)from[0] | (uint32_t)(uint8_t)from[1] << 8 |
-                (uint32_t)(uint8_t)from[2] << 16 | (uint32_t)(uint8_t)from[3] << 24;
+                (uint32_t)(from[0] + 128) | (uint32_t)(from[1] + 128) << 8 |
+                (uint32_t)(from[2] + 128) << 16 | (uint32_t)(from[3] + 128) << 24;
         }
 }
 

@@ -92,8 +92,8 @@ typedef struct fb_weight_source {
     /* Writes rows [begin, end) as f32, row-major, to `out`. */
     fb_status (*unpack)(void *context, int64_t begin, int64_t end, float *out);
     /* NULL, or gives the same numbers, to the bit, as f32 products of whole numbers and
-     * scales: q [rows][columns] and, for each 32 columns, scale [rows][columns / 32]. A
-     * backend may then keep these. */
+     * scales: q [rows][columns] and, for each 32 columns, scale [rows][columns / 32],
+     * which half precision has. A backend may then keep these. */
     fb_status (*eights)(void *context, int64_t begin, int64_t end, int8_t *q,
                         float *scale);
     void *context;
