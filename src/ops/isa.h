@@ -37,6 +37,7 @@ typedef struct fb_product {
     float *sums; /* NULL, or [rows]: also x[r][0] + x[r][1] + ..., a chain */
     float scale;
     bool goes_on; /* chains start at what `out` and `sums` hold instead of at +0 */
+    bool more;    /* another panel lies behind the last: soon it will be wanted too */
 } fb_product;
 
 typedef struct fb_isa_tiles {

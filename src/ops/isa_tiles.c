@@ -33,7 +33,7 @@ _Static_assert(PANEL % WIDTH == 0, "a panel is a number of tiles");
 /* The sums of a tile; a constant number of them where this is expanded: registers. */
 typedef struct tile_sums {
     vec of[TALLEST][WIDEST];
-    float rows[TALLEST];
+    vec rows[TALLEST]; /* of x, the same in every lane: a factor is added as it is */
 } tile_sums;
 
 FB_INLINE void begin_sums(int height, int vectors, bool with_sums, const fb_product *p,
@@ -41,7 +41,7 @@ FB_INLINE void begin_sums(int height, int vectors, bool with_sums, const fb_prod
 {
     FB_UNROLL
     for (int r = 0; r < height; r++) {
-        sums->rows[r] = 0;
+        sums->rows[r] = all(0);
         FB_UNROLL
         for (int v = 0; v < vectors; v++)
             sums->of[r][v] = all(0);
@@ -49,7 +49,7 @@ FB_INLINE void begin_sums(int height, int vectors, bool with_sums, const fb_prod
     if (!p->goes_on) return;
     FB_UNROLL
     for (int r = 0; r < height; r++) {
-        if (with_sums) sums->rows[r] = row_sums[r];
+        if (with_sums) sums->rows[r] = all(row_sums[r]);
         FB_UNROLL
         for (int v = 0; v < vectors; v++)
             sums->of[r][v] = load(out + r * p->out_stride + v * LANES);
@@ -61,7 +61,7 @@ FB_INLINE void end_sums(int height, int vectors, bool with_sums, const fb_produc
 {
     FB_UNROLL
     for (int r = 0; r < height; r++) {
-        if (with_sums) row_sums[r] = sums->rows[r];
+        if (with_sums) row_sums[r] = sums->rows[r][0];
         FB_UNROLL
         for (int v = 0; v < vectors; v++)
             store(out + r * p->out_stride + v * LANES,
@@ -76,12 +76,12 @@ FB_INLINE void add_products(int height, int vectors, bool with_sums, const float
 {
     FB_UNROLL
     for (int r = 0; r < height; r++) {
-        const float factor = x[r * stride];
+        const vec factor = all(x[r * stride]);
 
         if (with_sums) sums->rows[r] += factor;
         FB_UNROLL
         for (int v = 0; v < vectors; v++)
-            sums->of[r][v] = fma_all(factor, w[v], sums->of[r][v]);
+            sums->of[r][v] = fma_vec(factor, w[v], sums->of[r][v]);
     }
 }
 
@@ -368,8 +368,8 @@ static void tiles_in_panel(int height, const job *w, const float *x, const float
 static const char *look_ahead(job *w, int n_tiles, int64_t c)
 {
     const int parts = n_tiles * (PANEL / WIDTH), per_k = PANEL * 4 / LINE;
-    const bool has_next =
-        (n_tiles > 1 || w->p.rows > TALLEST_WIDE) && c + PANEL < w->p.columns;
+    const bool has_next = (n_tiles > 1 || w->p.rows > TALLEST_WIDE) &&
+                          (c + PANEL < w->p.columns || w->p.more);
 
     w->every = has_next ? parts <= 8 ? 8 : 32 : w->p.k + 1;
     w->lines = has_next ? (w->every * per_k + parts - 1) / parts : 0;

@@ -230,28 +230,52 @@ fb_status fb_native_kv_write(void *self, const fb_call *call)
 
 /* --- copying */
 
-/* Items are blocks of 32 entries of the slot that is written. */
+/* Keys of n entries to panel p. Row i of a panel is number i of its keys, so what is read
+ * row by row are the lines of a few panels, again and again. */
+static void gather_keys(const fb_slot *to, int64_t p, const fb_slot *from,
+                        const int32_t *entry)
+{
+    const char *key[FB_PANEL];
+    int64_t n, step[FB_PANEL];
+    char *panel = fb_key_panel(to, p, &n);
+
+    for (int64_t j = 0; j < n; j++)
+        key[j] = key_of(from, entry[j], &step[j]);
+    for (int64_t i = 0; i < to->head_dim; i++)
+        for (int64_t j = 0; j < n; j++)
+            if (to->size == sizeof(uint16_t))
+                ((uint16_t *)(void *)panel)[i * n + j] =
+                    ((const uint16_t *)(const void *)key[j])[i * step[j]];
+            else
+                ((float *)(void *)panel)[i * n + j] =
+                    ((const float *)(const void *)key[j])[i * step[j]];
+}
+
+static void gather_value(const fb_slot *to, int64_t j, const fb_slot *from,
+                         int64_t entry)
+{
+    int64_t n;
+
+    for (int64_t p = 0; p * FB_PANEL < to->head_dim; p++) {
+        char *value = value_of(to, p, j, &n);
+
+        memcpy(value, value_of(from, p, entry, &n), (size_t)n * to->size);
+    }
+}
+
+/* Items are panels of the slot that is written. */
 static void copy_panels(void *context, int64_t begin, int64_t end, int thread)
 {
     const fb_call *call = context;
     const fb_slot to = fb_slot_of(call->to, call->to_slot);
     const fb_slot from = fb_slot_of(call->from, call->from_slot);
     const int64_t last = end * FB_PANEL < to.capacity ? end * FB_PANEL : to.capacity;
-    int64_t to_step, from_step, n;
 
     (void)thread;
-    for (int64_t j = begin * FB_PANEL; j < last; j++) {
-        const int64_t entry = call->ids[j];
-        char *key = key_of(&to, j, &to_step);
-        const char *old = key_of(&from, entry, &from_step);
-
-        copy_apart(to.size, key, to_step, old, from_step, to.head_dim);
-        for (int64_t p = 0; p * FB_PANEL < to.head_dim; p++) {
-            char *value = value_of(&to, p, j, &n);
-
-            memcpy(value, value_of(&from, p, entry, &n), (size_t)n * to.size);
-        }
-    }
+    for (int64_t p = begin; p < end; p++)
+        gather_keys(&to, p, &from, call->ids + p * FB_PANEL);
+    for (int64_t j = begin * FB_PANEL; j < last; j++)
+        gather_value(&to, j, &from, call->ids[j]);
 }
 
 fb_status fb_native_kv_copy(void *self, const fb_call *call)

@@ -50,6 +50,7 @@ static fb_status multiply(const struct linear *l, int64_t block, int64_t p, int6
         .panel_stride = k,
         .out_stride = width,
         .scale = 1,
+        .more = l->weight->form == FB_IN_FLOATS && p + n < l->n_panels,
     };
 
     if (is_of_eights(l)) {
