@@ -1,15 +1,16 @@
 /* engine_bench.c - times of the engine, as JSON; bench/bench.py runs and compares them.
  *
- *     engine_bench MODEL THREADS sweep PROMPTS.json KEPT.json [RULES BUDGETS]
+ *     engine_bench MODEL THREADS sweep PROMPTS.json KEPT.json [RULES BUDGETS] [arenas]
  *     engine_bench MODEL THREADS cell PROMPTS.json KEPT.json RULE BUDGET
  *     engine_bench MODEL THREADS context TOKENS [signals]
  *     engine_bench MODEL THREADS limit TOKENS
  *     engine_bench MODEL THREADS decode VARIANTS TOKENS STEPS [resident]
  *
  * sweep    8 rules x 4 budgets (or the first few of them) on every prompt of the file: one
- *          reading, one batch
+ *          reading, one batch; where it pays through masks, as a run does it, with one
+ *          variant from its arena too. `arenas`: each in an arena of its own
  * cell     one rule at one budget, the same way
- * context  one context pass, plain or with the signals of all rules
+ * context  one context pass, the second of two; plain or with the signals of all rules
  * limit    the matrix products of that pass, of weights and of attention, and no more
  * decode   seconds per step of a batch of variants of one context
  *
@@ -38,6 +39,7 @@ static fb_model *model;
 static fb_engine *engine;
 static fb_bound_rule *rules[RULES];
 static int n_rules = RULES, n_budgets = BUDGETS; /* of a sweep */
+static bool only_arenas;
 
 static void stop_on(fb_status status)
 {
@@ -107,37 +109,54 @@ static json_t *kept_positions(const fb_variant *variant)
     return slots;
 }
 
+static fb_variant *evict(fb_reading *reading, int cell, bool masked)
+{
+    const fb_model_facts *f = fb_model_get_facts(model);
+    const fb_cache_shape shape = {f->global_layers, f->kv_heads, f->head_dim, FB_F32};
+    const fb_protect published = {FB_PROTECT_PUBLISHED, 0, 0};
+    const int64_t n = fb_reading_tokens(reading);
+    fb_variant *variant;
+    fb_budget budget;
+    int64_t k;
+
+    stop_on(fb_budget_parse(&budget, budgets[cell % n_budgets]));
+    k = fb_budget_entries(&budget, &shape, n, FB_ROUND_KVPRESS);
+    masked = masked && !only_arenas && fb_mask_pays(engine, n, k);
+    stop_on((masked ? fb_evict_masked : fb_evict)(&variant, reading, cell / n_budgets,
+                                                  &published, 0, k));
+    return variant;
+}
+
 /* One prompt: every rule at every budget. Times to `timing`, answers and kept sets to `out`. */
 static void sweep_prompt(const json_t *prompt, json_t *timing, json_t *out)
 {
     static const int32_t none[] = {0}; /* a reference that no answer begins with */
-    const fb_protect published = {FB_PROTECT_PUBLISHED, 0, 0};
     const fb_answer_options options = {.generate = true, .max_tokens = ANSWER};
-    fb_variant *variant[CELLS];
-    static fb_answer answer[CELLS];
+    fb_variant *variant[CELLS + 1]; /* the first one twice */
+    static fb_answer answer[CELLS + 1];
     int64_t n, n_question, start = fb_time_ns();
     int32_t *context = read_ids(json_object_get(prompt, "context"), &n);
     int32_t *question = read_ids(json_object_get(prompt, "question"), &n_question);
     const fb_question q = {question, none, n_question, 1};
-    const int n_cells = n_rules * n_budgets;
+    const int n_cells = n_rules * n_budgets, has_twin = n_cells > 1 && !only_arenas;
     fb_reading *reading;
 
     read_with_rules(&reading, context, n, n_rules);
     json_array_append_new(timing, json_real(seconds_since(start)));
     start = fb_time_ns();
-    for (int c = 0; c < n_cells; c++) {
-        const fb_model_facts *f = fb_model_get_facts(model);
-        const fb_cache_shape shape = {f->global_layers, f->kv_heads, f->head_dim,
-                                      FB_F32};
-        fb_budget budget;
-
-        stop_on(fb_budget_parse(&budget, budgets[c % n_budgets]));
-        stop_on(fb_evict(&variant[c], reading, c / n_budgets, &published, 0,
-                         fb_budget_entries(&budget, &shape, n, FB_ROUND_KVPRESS)));
-    }
+    for (int c = 0; c < n_cells; c++)
+        variant[c] = evict(reading, c, n_cells > 1);
+    if (has_twin) variant[n_cells] = evict(reading, 0, false);
     json_array_append_new(timing, json_real(seconds_since(start)));
     start = fb_time_ns();
-    stop_on(fb_answer_group(reading, variant, n_cells, &q, &options, answer));
+    stop_on(
+        fb_answer_group(reading, variant, n_cells + has_twin, &q, &options, answer));
+    if (has_twin) {
+        if (!fb_answer_is_same(&answer[0], &answer[n_cells]))
+            stop_on(fb_fail(FB_DEFECT, "a mask answers otherwise"));
+        fb_answer_clear(&answer[n_cells]);
+        fb_variant_free(variant[n_cells]);
+    }
     json_array_append_new(timing, json_real(seconds_since(start)));
     for (int c = 0; c < n_cells; c++) {
         json_array_append_new(
@@ -181,16 +200,19 @@ static json_t *sweep(const char *prompts_path, const char *kept_path)
 
 /* --- single figures ------------------------------------------------------------------------ */
 
-static json_t *context_pass(int64_t n, bool signals)
+static json_t *context_pass(int64_t n, int count)
 {
     int32_t *ids = make_ids(n);
-    const int64_t start = fb_time_ns();
-    fb_reading *reading;
-    double seconds;
+    double seconds = 0;
 
-    read_with_rules(&reading, ids, n, signals ? RULES : 0);
-    seconds = seconds_since(start);
-    fb_reading_free(reading);
+    for (int pass = 0; pass < 2; pass++) {
+        const int64_t start = fb_time_ns();
+        fb_reading *reading;
+
+        read_with_rules(&reading, ids, n, count);
+        seconds = seconds_since(start);
+        fb_reading_free(reading);
+    }
     free(ids);
     return json_pack("{s:f}", "seconds", seconds);
 }
@@ -355,6 +377,10 @@ int main(int argc, char **argv)
         form.weights = FB_WEIGHTS_RESIDENT;
         argc--;
     }
+    if (strcmp(argv[argc - 1], "arenas") == 0) {
+        only_arenas = true;
+        argc--;
+    }
     if (strcmp(what, "cell") == 0 && argc == 8) {
         expressions[0] = argv[6];
         budgets[0] = argv[7];
@@ -376,7 +402,7 @@ int main(int argc, char **argv)
     if (strcmp(what, "sweep") == 0 && (argc == 6 || argc == 8))
         finish(sweep(argv[4], argv[5]));
     else if (strcmp(what, "context") == 0)
-        finish(context_pass(atoll(argv[4]), argc > 5));
+        finish(context_pass(atoll(argv[4]), argc > 5 ? RULES : 0));
     else if (strcmp(what, "limit") == 0)
         finish(limit(atoll(argv[4])));
     else if (strcmp(what, "decode") == 0 && argc == 7)

@@ -102,6 +102,8 @@ def presses():
 def run_cell(model, name, press, context, question):
     """One cell; the answer's ids and the cache."""
     model.set_attn_implementation("eager" if name == "observed_attention" else "sdpa")
+    for layer in model.model.layers:  # AdaKV leaves its mask behind
+        layer.self_attn.masked_key_indices = None
     cache = DynamicCache()
     n, q = context.shape[1], question.shape[1]
     with press(model):
@@ -176,9 +178,11 @@ def sweep(model, prompts_path, out_path):
 @torch.no_grad()
 def context_pass(model, n):
     ids = torch.randint(0, model.config.vocab_size, (1, n))
-    start = time.perf_counter()
-    model.model(input_ids=ids, past_key_values=DynamicCache())
-    return {"seconds": time.perf_counter() - start}
+    for _ in range(2):  # the second counts
+        start = time.perf_counter()
+        model.model(input_ids=ids, past_key_values=DynamicCache())
+        seconds = time.perf_counter() - start
+    return {"seconds": seconds}
 
 
 @torch.no_grad()

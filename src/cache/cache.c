@@ -104,6 +104,22 @@ fb_status fb_cache_evict(fb_cache **out, fb_ops *ops, const fb_cache *full,
     return FB_OK;
 }
 
+fb_status fb_cache_hide(uint8_t **out, fb_ops *ops, const fb_cache *full,
+                        const fb_kept *kept, int64_t budget_entries)
+{
+    *out = NULL;
+    FB_TRY(check_kept(full, kept, budget_entries));
+    *out = fb_alloc(FB_ACCOUNT_scratch, (size_t)(kept->n_slots * full->tokens));
+    if (*out == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a mask");
+    for (int64_t s = 0; s < kept->n_slots; s++)
+        fb_kv_hide(ops, full->kv, s, kept->position[s], kept->count[s],
+                   *out + s * full->tokens);
+    if (fb_ops_status(ops) == FB_OK) return FB_OK;
+    fb_free(*out);
+    *out = NULL;
+    return fb_ops_status(ops);
+}
+
 void fb_cache_free(fb_cache *cache)
 {
     if (cache == NULL) return;

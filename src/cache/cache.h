@@ -36,6 +36,10 @@ FB_MUST_USE fb_status fb_cache_new(fb_cache **out, fb_ops *ops,
  * none. */
 FB_MUST_USE fb_status fb_cache_evict(fb_cache **out, fb_ops *ops, const fb_cache *full,
                                      const fb_kept *kept, int64_t budget_entries);
+/* The same as a mask on `full` [slots][tokens], not 0 for what is not kept; with the same
+ * checks, and charged as if the entries moved. fb_free it. */
+FB_MUST_USE fb_status fb_cache_hide(uint8_t **out, fb_ops *ops, const fb_cache *full,
+                                    const fb_kept *kept, int64_t budget_entries);
 void fb_cache_free(fb_cache *cache); /* takes NULL */
 
 /* All entries, all bytes. */

@@ -358,6 +358,21 @@ void fb_answer_clear(fb_answer *answer)
     memset(answer, 0, sizeof *answer);
 }
 
+static bool are_same(const void *a, const void *b, int64_t n, size_t size)
+{
+    return n == 0 || a == b ||
+           (a != NULL && b != NULL && memcmp(a, b, (size_t)n * size) == 0);
+}
+
+bool fb_answer_is_same(const fb_answer *a, const fb_answer *b)
+{
+    return a->n == b->n && a->n_ids == b->n_ids && a->stop == b->stop &&
+           are_same(a->nll, b->nll, a->n, sizeof *a->nll) &&
+           are_same(a->kl, b->kl, a->n, sizeof *a->kl) &&
+           are_same(a->top1, b->top1, a->n, sizeof *a->top1) &&
+           are_same(a->ids, b->ids, a->n_ids, sizeof *a->ids);
+}
+
 size_t fb_answer_bytes(const fb_model_facts *facts, fb_dtype cache,
                        const fb_question *question, const fb_answer_options *options)
 {

@@ -109,9 +109,8 @@ typedef struct fb_variant fb_variant;
 FB_MUST_USE fb_status fb_evict(fb_variant **out, fb_reading *reading, int rule,
                                const fb_protect *protect, int64_t protect_last,
                                int64_t k);
-/* The same selection read through a mask on the full cache: gives the same bits. For
- * tests.
- */
+/* The same selection read through a mask on the full cache: gives the same bits, and is
+ * charged the same. */
 FB_MUST_USE fb_status fb_evict_masked(fb_variant **out, fb_reading *reading, int rule,
                                       const fb_protect *protect, int64_t protect_last,
                                       int64_t k);
@@ -124,7 +123,12 @@ FB_MUST_USE fb_status fb_keep_all(fb_variant **out, fb_reading *reading);
 void fb_variant_free(fb_variant *variant); /* takes NULL */
 /* NULL for a variant that keeps all. */
 const fb_selection *fb_variant_selection(const fb_variant *variant);
-size_t fb_variant_bytes(const fb_variant *variant); /* of its arena */
+/* Of its arena, or of the arena that a mask stands for. */
+size_t fb_variant_bytes(const fb_variant *variant);
+/* Whether a budget of k of n entries per head is answered sooner through a mask, in a
+ * group with others of the kind: the shared cache is read once for all of them, but all of
+ * it is computed with. Never where entries are renumbered. */
+bool fb_mask_pays(const fb_engine *engine, int64_t n, int64_t k);
 /* The work of selecting and moving. */
 const fb_ledger *fb_variant_ledger(const fb_variant *variant);
 
@@ -181,6 +185,8 @@ FB_MUST_USE fb_status fb_answer_group(fb_reading *reading, fb_variant *const *va
                                       int n_variants, const fb_question *question,
                                       const fb_answer_options *options, fb_answer *out);
 void fb_answer_clear(fb_answer *answer);
+/* The same measures and the same words, bit for bit. */
+bool fb_answer_is_same(const fb_answer *a, const fb_answer *b);
 /* Bytes that one more variant adds to a group besides its arena: for groups that
  * fit. */
 size_t fb_answer_bytes(const fb_model_facts *facts, fb_dtype cache,

@@ -82,17 +82,12 @@ static fb_status move(fb_variant *variant)
 
 static fb_status hide(fb_variant *variant)
 {
-    const fb_kept *kept = &variant->selection.kept;
-    const int64_t n = variant->reading->n;
+    const fb_reading *reading = variant->reading;
+    const fb_selection *selection = &variant->selection;
 
-    FB_ASSERT(!variant->reading->engine->options.compact);
-    variant->hidden = fb_alloc(FB_ACCOUNT_other, (size_t)(kept->n_slots * n));
-    if (variant->hidden == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a mask");
-    memset(variant->hidden, 1, (size_t)(kept->n_slots * n));
-    for (int64_t s = 0; s < kept->n_slots; s++)
-        for (int64_t i = 0; i < kept->count[s]; i++)
-            variant->hidden[s * n + kept->position[s][i]] = 0;
-    return FB_OK;
+    FB_ASSERT(!reading->engine->options.compact);
+    return fb_cache_hide(&variant->hidden, reading->engine->ops, reading->cache,
+                         &selection->kept, selection->budget_entries);
 }
 
 static fb_status evict(fb_variant **out, fb_reading *reading, int rule,
@@ -181,8 +176,17 @@ const fb_selection *fb_variant_selection(const fb_variant *variant)
 
 size_t fb_variant_bytes(const fb_variant *variant)
 {
-    return fb_cache_bytes(variant->arena != NULL ? variant->arena
-                                                 : variant->reading->cache);
+    const fb_reading *reading = variant->reading;
+
+    if (variant->hidden != NULL)
+        return (size_t)fb_kept_total(&variant->selection.kept) *
+               fb_entry_bytes(&reading->engine->shape);
+    return fb_cache_bytes(variant->arena != NULL ? variant->arena : reading->cache);
+}
+
+bool fb_mask_pays(const fb_engine *engine, int64_t n, int64_t k)
+{
+    return !engine->options.compact && 2 * k >= n;
 }
 
 const fb_ledger *fb_variant_ledger(const fb_variant *variant)

@@ -3,6 +3,10 @@
  * A group is answered as one batch, so each weight is read once per step for all of its
  * variants. How many they are changes no bit of a result.
  *
+ * Where it pays, variants read the context's own cache through masks, all of them at once.
+ * That gives the bits of an arena that holds just what was kept; one of them in each group
+ * is answered from its arena too, to see that it does.
+ *
  * SPDX-License-Identifier: MIT
  */
 #include "base/time.h"
@@ -10,18 +14,24 @@
 
 #include <string.h>
 
-enum { MOST = 64 }; /* variants of a group */
+enum {
+    MOST = 64,        /* variants of a group */
+    FEWEST_MASKS = 4, /* of a sample: the check costs one variant more */
+};
 
 typedef struct group {
     fb_runner *run;
     const fb_plan_sample *sample;
     fb_question question;
     fb_answer_options options;
+    bool may_mask;
     const fb_cell *cell[MOST];
-    fb_variant *variant[MOST];
+    fb_variant *variant[MOST + 1]; /* the last one may be the twin */
     int64_t evict_ns[MOST];
-    fb_answer answer[MOST];
+    fb_answer answer[MOST + 1];
     int n;
+    fb_variant *twin; /* in an arena of its own; NULL: nobody has a mask */
+    int twin_of;      /* the first with a mask */
 } group;
 
 /* --- stop strings --- */
@@ -67,18 +77,29 @@ static fb_status store_answers(group *g, int first, int n, int64_t ns)
     return FB_OK;
 }
 
-/* Variants [first, first + n) as one batch. If it fails for the fault of one of them,
- * each is tried alone. */
+static fb_status check_twin(const group *g)
+{
+    if (fb_answer_is_same(&g->answer[g->twin_of], &g->answer[g->n])) return FB_OK;
+    return fb_fail(FB_DEFECT,
+                   "a cache of its own answers otherwise than the shared one "
+                   "with the other entries masked");
+}
+
+/* Variants [first, first + n) as one batch, with the twin if they are all. If it fails for
+ * the fault of one of them, each is tried alone. */
 static fb_status answer(group *g, int first, int n)
 {
+    const bool has_twin = n == g->n && g->twin != NULL;
+    const int all = has_twin ? n + 1 : n;
     const int64_t begin = fb_time_ns();
-    fb_status status = fb_answer_group(g->run->reading, g->variant + first, n,
+    fb_status status = fb_answer_group(g->run->reading, g->variant + first, all,
                                        &g->question, &g->options, g->answer + first);
     const int64_t ns = fb_time_ns() - begin;
 
     if (status == FB_OK) {
-        status = store_answers(g, first, n, ns);
-        for (int i = first; i < first + n; i++)
+        if (has_twin) status = check_twin(g);
+        if (status == FB_OK) status = store_answers(g, first, n, ns);
+        for (int i = first; i < first + all; i++)
             fb_answer_clear(&g->answer[i]);
         return status;
     }
@@ -94,6 +115,8 @@ static void clear_group(group *g)
 {
     for (int i = 0; i < g->n; i++)
         fb_variant_free(g->variant[i]);
+    fb_variant_free(g->twin);
+    g->twin = NULL;
     g->n = 0;
 }
 
@@ -101,6 +124,7 @@ static fb_status answer_group(group *g)
 {
     fb_status status = FB_OK;
 
+    g->variant[g->n] = g->twin;
     if (g->n > 0) status = answer(g, 0, g->n);
     clear_group(g);
     fb_run_reset_peaks(g->run);
@@ -110,14 +134,38 @@ static fb_status answer_group(group *g)
 
 /* --- forming groups --- */
 
-/* FB_BUDGET if not even one variant fits; `fits` is false if the group is full. */
-static fb_status check_fit(const group *g, const fb_cell *cell, bool *fits)
+/* Bytes in use once the cell is in the group too and all of it is answered. */
+static double bytes_with(const group *g, const fb_cell *cell, bool masked)
 {
     const fb_plan *plan = g->run->plan;
     const double each = (double)fb_answer_bytes(
         fb_model_get_facts(plan->model), plan->shape.type, &g->question, &g->options);
-    const double need = fb_run_bytes_now() + fb_run_cell_bytes(g->run->plan, cell) +
-                        (double)(g->n + 1) * each;
+    const double arena = fb_run_cell_bytes(plan, cell);
+    const double mask = (double)fb_cache_total(fb_reading_cache(g->run->reading));
+    const bool has_twin = masked || g->twin != NULL;
+    double bytes = fb_run_bytes_now() + (double)(g->n + 1 + has_twin) * each;
+
+    if (masked) bytes += mask;
+    if (!masked || g->twin == NULL) bytes += arena;
+    return bytes;
+}
+
+static bool is_for_a_mask(const group *g, const fb_cell *cell)
+{
+    return cell->budget >= 0 &&
+           fb_mask_pays(g->run->engine, fb_reading_tokens(g->run->reading), cell->k);
+}
+
+static bool takes_mask(const group *g, const fb_cell *cell)
+{
+    return g->may_mask && is_for_a_mask(g, cell) &&
+           bytes_with(g, cell, true) <= (double)g->run->limit;
+}
+
+/* FB_BUDGET if not even one variant fits; `fits` is false if the group is full. */
+static fb_status check_fit(const group *g, const fb_cell *cell, bool *fits)
+{
+    const double need = bytes_with(g, cell, takes_mask(g, cell));
 
     *fits = g->n < MOST && need <= (double)g->run->limit;
     if (*fits || g->n > 0) return FB_OK;
@@ -125,15 +173,34 @@ static fb_status check_fit(const group *g, const fb_cell *cell, bool *fits)
                                 "a smaller budget");
 }
 
-static fb_status evict(const group *g, const fb_cell *cell, fb_variant **out)
+static fb_status evict(const group *g, const fb_cell *cell, bool masked,
+                       fb_variant **out)
 {
     const fb_plan *plan = g->run->plan;
     const fb_entrant *entrant = fb_run_entrant(g->run, cell);
 
     if (entrant->failure != NULL) return fb_fail(FB_DEFECT, "%s", entrant->failure);
     if (cell->budget < 0) return fb_keep_all(out, g->run->reading);
-    return fb_evict(out, g->run->reading, entrant->index, &plan->spec->protect,
-                    plan->documents[g->sample->document].protect_last, cell->k);
+    return (masked ? fb_evict_masked : fb_evict)(
+        out, g->run->reading, entrant->index, &plan->spec->protect,
+        plan->documents[g->sample->document].protect_last, cell->k);
+}
+
+/* The cell's variant; if it is the first with a mask, its twin too. */
+static fb_status make_variant(group *g, const fb_cell *cell, fb_variant **out)
+{
+    const bool masked = takes_mask(g, cell), is_first = masked && g->twin == NULL;
+    fb_status status;
+
+    if (is_first) {
+        FB_TRY(evict(g, cell, false, &g->twin));
+        g->twin_of = g->n;
+    }
+    status = evict(g, cell, masked, out);
+    if (status == FB_OK || !is_first) return status;
+    fb_variant_free(g->twin);
+    g->twin = NULL;
+    return status;
 }
 
 /* Adds a cell to the group, or stores its failure. */
@@ -141,7 +208,7 @@ static fb_status add(group *g, const fb_cell *cell)
 {
     const int64_t begin = fb_time_ns();
     fb_variant *variant = NULL;
-    const fb_status status = evict(g, cell, &variant);
+    const fb_status status = make_variant(g, cell, &variant);
 
     if (status == FB_OK) {
         g->cell[g->n] = cell;
@@ -207,6 +274,15 @@ static fb_status foresee(const group *g, const fb_cell *cells, int n)
     return FB_OK;
 }
 
+static bool has_many_for_masks(const group *g, const fb_cell *cells, int n)
+{
+    int many = 0;
+
+    for (int i = 0; i < n; i++)
+        many += is_for_a_mask(g, &cells[i]);
+    return many >= FEWEST_MASKS;
+}
+
 fb_status fb_run_sample(fb_runner *run, const fb_cell *cells, int n)
 {
     group *g = fb_zalloc(FB_ACCOUNT_other, sizeof *g);
@@ -220,6 +296,7 @@ fb_status fb_run_sample(fb_runner *run, const fb_cell *cells, int n)
     g->options = fb_run_answer_options(sample);
     g->options.is_done = is_done;
     g->options.self = g;
+    g->may_mask = has_many_for_masks(g, cells, n);
     status = foresee(g, cells, n);
     if (status == FB_OK) status = run_cells(g, cells, n);
     clear_group(g);

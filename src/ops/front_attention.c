@@ -7,6 +7,8 @@
  */
 #include "ops/context.h"
 
+#include <string.h>
+
 /* exp and the row sum take some 11 FLOPs per score; a unit is a multiply-add. */
 #define SOFTMAX_UNITS 5.5
 
@@ -127,6 +129,31 @@ void fb_kv_write(fb_ops *ops, fb_kv *kv, fb_tensor x, int64_t n_sequences,
     (void)fb_ops_run(ops, FB_OP_kv_write, &call, 0);
 }
 
+/* What is copied, for the ledger: read and written once each. */
+static fb_array copied(const fb_kv *kv, int64_t n)
+{
+    fb_array array = {.storage = kv->array.storage,
+                      .dtype = kv->array.dtype,
+                      .persists = true,
+                      .n_dims = 2};
+
+    array.shape[0] = n;
+    array.shape[1] = 2 * kv->head_dim;
+    return array;
+}
+
+static bool has_entries(fb_ops *ops, const fb_kv *kv, int64_t slot,
+                        const int32_t *index, int64_t n)
+{
+    for (int64_t j = 0; j < n; j++)
+        if (index[j] < 0 || index[j] >= fb_kv_capacity(kv, slot)) {
+            fb_ops_broken(ops, FB_OP_kv_copy, "no entry %d in slot %lld", (int)index[j],
+                          (long long)slot);
+            return false;
+        }
+    return true;
+}
+
 void fb_kv_copy(fb_ops *ops, fb_kv *dst, int64_t dst_slot, const fb_kv *src,
                 int64_t src_slot, const int32_t *index, int64_t n)
 {
@@ -144,20 +171,28 @@ void fb_kv_copy(fb_ops *ops, fb_kv *dst, int64_t dst_slot, const fb_kv *src,
                       (long long)n, (long long)src_slot, (long long)dst_slot);
         return;
     }
-    for (int64_t j = 0; j < n; j++)
-        if (index[j] < 0 || index[j] >= fb_kv_capacity(src, src_slot)) {
-            fb_ops_broken(ops, FB_OP_kv_copy, "no entry %d in slot %lld", (int)index[j],
-                          (long long)src_slot);
-            return;
-        }
-    /* Read and written once each. */
-    call.in[0] = call.out = (fb_array){.storage = dst->array.storage,
-                                       .dtype = dst->array.dtype,
-                                       .persists = true,
-                                       .n_dims = 2};
-    call.in[0].shape[0] = call.out.shape[0] = n;
-    call.in[0].shape[1] = call.out.shape[1] = 2 * dst->head_dim;
+    if (!has_entries(ops, src, src_slot, index, n)) return;
+    call.in[0] = call.out = copied(dst, n);
     (void)fb_ops_run(ops, FB_OP_kv_copy, &call, 0);
+}
+
+void fb_kv_hide(fb_ops *ops, const fb_kv *kv, int64_t slot, const int32_t *index,
+                int64_t n, uint8_t *hidden)
+{
+    fb_array entries;
+
+    if (fb_ops_status(ops) != FB_OK) return;
+    if (!has_slot(kv, slot)) {
+        fb_ops_broken(ops, FB_OP_kv_copy, "no slot %lld", (long long)slot);
+        return;
+    }
+    if (!has_entries(ops, kv, slot, index, n)) return;
+    memset(hidden, 1, (size_t)fb_kv_capacity(kv, slot));
+    for (int64_t j = 0; j < n; j++)
+        hidden[index[j]] = 0;
+    entries = copied(kv, n);
+    fb_ops_count(ops, FB_OP_kv_copy, 0, fb_array_bytes(&entries),
+                 fb_array_bytes(&entries));
 }
 
 void fb_kv_turn(fb_ops *ops, fb_kv *kv, int64_t slot, fb_tensor cosine, fb_tensor sine)

@@ -157,6 +157,10 @@ void fb_kv_write(fb_ops *ops, fb_kv *kv, fb_tensor x, int64_t n_sequences,
  */
 void fb_kv_copy(fb_ops *ops, fb_kv *dst, int64_t dst_slot, const fb_kv *src,
                 int64_t src_slot, const int32_t *index, int64_t n);
+/* Marks what fb_kv_copy would leave behind: hidden [capacity of the slot] becomes 0 for
+ * the entries index[0 .. n), 1 for the others. Charged as the copy that it stands for. */
+void fb_kv_hide(fb_ops *ops, const fb_kv *kv, int64_t slot, const int32_t *index,
+                int64_t n, uint8_t *hidden);
 /* Rotates the keys of the first n entries of a slot further, entry j by row j of cosine,
  * sine [n, r/2], as fb_rotary does. */
 void fb_kv_turn(fb_ops *ops, fb_kv *kv, int64_t slot, fb_tensor cosine, fb_tensor sine);

@@ -120,9 +120,17 @@ static void check_masking(fb_dtype type)
             fb_evict_masked(&variant[2 * rule + 1], reading, rule, &usual, 0, 47));
     }
     assert_ok(fb_answer_group(reading, variant, 2 * RULES, &question, &free_too, out));
-    for (int rule = 0; rule < RULES; rule++)
+    for (int rule = 0; rule < RULES; rule++) {
+        const fb_variant *arena = variant[2 * rule], *mask = variant[2 * rule + 1];
+
         same_answer(&out[2 * rule], &out[2 * rule + 1]);
+        assert_true(fb_answer_is_same(&out[2 * rule], &out[2 * rule + 1]));
+        assert_int_equal(fb_variant_bytes(arena), fb_variant_bytes(mask));
+        assert_memory_equal(fb_variant_ledger(arena), fb_variant_ledger(mask),
+                            sizeof(fb_ledger));
+    }
     assert_true(out[0].kl[0] != out[4].kl[0]); /* rules do differ */
+    assert_false(fb_answer_is_same(&out[0], &out[4]));
     for (int v = 0; v < 2 * RULES; v++) {
         fb_answer_clear(&out[v]);
         fb_variant_free(variant[v]);
