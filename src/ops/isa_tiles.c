@@ -24,7 +24,8 @@ enum {
     TALLEST_WIDE_OF_EIGHTS = 2,
     TALLEST_WITH_SUMS = FB_LANES == 16 ? 8 : 4, /* these need registers too */
     ROWS_IN_CACHE = 192,                        /* of x, while all panels pass by */
-    LINE = 64,                                  /* bytes */
+    K_IN_CACHE = 512, /* of x and a panel, while some tiles pass by */
+    LINE = 64,        /* bytes */
     RUN = FB_EIGHT_RUN,
     RUNS_AHEAD = 4,
 };
@@ -363,28 +364,27 @@ static void tiles_in_panel(int height, const job *w, const float *x, const float
     }
 }
 
-/* While the tiles of some rows work on a panel, the next one comes near: each asks for
- * its part. A wide tile that is alone has nothing else to do. */
-static const char *look_ahead(job *w, int n_tiles, int64_t c)
+/* While the tiles of some rows work on a panel, what lies behind it comes near: each asks
+ * for its part. A wide tile that is alone has nothing else to do. */
+static void look_ahead(job *w, int n_tiles, bool is_last)
 {
     const int parts = n_tiles * (PANEL / WIDTH), per_k = PANEL * 4 / LINE;
-    const bool has_next = (n_tiles > 1 || w->p.rows > TALLEST_WIDE) &&
-                          (c + PANEL < w->p.columns || w->p.more);
+    const bool has_next = (n_tiles > 1 || w->p.rows > TALLEST_WIDE) && !is_last;
 
     w->every = has_next ? parts <= 8 ? 8 : 32 : w->p.k + 1;
     w->lines = has_next ? (w->every * per_k + parts - 1) / parts : 0;
-    return (const char *)(w->p.panels + (c + PANEL) * w->p.panel_stride);
 }
 
-/* Some rows times the panel that begins at column c. */
-static void panel_times_rows(job *w, int64_t first, cut rows, int64_t c)
+/* Some rows times w->p.k rows, from row k on, of the panel that begins at column c. */
+static void block_times_rows(const job *w, int64_t first, cut rows, int64_t c,
+                             int64_t k)
 {
     const fb_product *p = &w->p;
-    const float *x = p->x + first * p->x_stride;
-    const float *panel = p->panels + c * p->panel_stride;
+    const float *x = p->x + first * p->x_stride + k;
+    const float *panel = p->panels + c * p->panel_stride + k * PANEL;
+    const char *ahead = (const char *)(panel + p->k * PANEL);
     float *out = p->out + first * p->out_stride + c;
     float *sums = c == 0 && p->sums != NULL ? p->sums + first : NULL;
-    const char *ahead = look_ahead(w, rows.n, c);
 
     for (int i = 0; i < rows.n; i++) {
         const int height = rows.height + (i < rows.high);
@@ -394,6 +394,26 @@ static void panel_times_rows(job *w, int64_t first, cut rows, int64_t c)
         out += height * p->out_stride;
         ahead += PANEL / WIDTH * bytes_ahead(w);
         if (sums != NULL) sums += height;
+    }
+}
+
+/* Some rows times the panel that begins at column c. Where several tiles pass by, x and
+ * the panel are cut, so that both stay near; the sums go on. */
+static void panel_times_rows(const fb_product *p, int64_t first, cut rows, int64_t c)
+{
+    const bool is_last = c + PANEL >= p->columns && !p->more;
+    job w = {.p = *p};
+
+    for (int64_t k = 0;; k += K_IN_CACHE) {
+        const int64_t left = p->k - k;
+        const bool ends = rows.n == 1 || left <= K_IN_CACHE;
+
+        w.p.k = ends ? left : K_IN_CACHE;
+        w.p.scale = ends ? p->scale : 1;
+        look_ahead(&w, rows.n, ends && is_last);
+        block_times_rows(&w, first, rows, c, k);
+        if (ends) return;
+        w.p.goes_on = true;
     }
 }
 
@@ -447,16 +467,14 @@ static void product_of_eights(const fb_product *p)
 
 static void product(const fb_product *p)
 {
-    job w = {.p = *p};
-
     for (int64_t r = 0; r < p->rows; r += ROWS_IN_CACHE) {
         const int64_t rows = p->rows - r < ROWS_IN_CACHE ? p->rows - r : ROWS_IN_CACHE;
         const cut plain = cut_rows(rows, TALLEST);
         const cut first = p->sums != NULL ? cut_rows(rows, TALLEST_WITH_SUMS) : plain;
 
-        panel_times_rows(&w, r, first, 0);
+        panel_times_rows(p, r, first, 0);
         for (int64_t c = PANEL; c < p->columns; c += PANEL)
-            panel_times_rows(&w, r, plain, c);
+            panel_times_rows(p, r, plain, c);
     }
 }
 
