@@ -12,7 +12,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from experiment import ENVIRONMENT, PROGRAM  # noqa: E402
 
-PER_SAMPLE = 16 << 10
+PER_SAMPLE = (32 if "asan" in PROGRAM else 16) << 10  # AddressSanitizer puts room around each block
 # AddressSanitizer would keep what was freed.
 NOTHING_KEPT = ENVIRONMENT | {"ASAN_OPTIONS": "quarantine_size_mb=0:thread_local_quarantine_size_kb=0"}
 
