@@ -12,6 +12,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/check.h"
 #include "ops/isa_vector.h"
 
 enum {
@@ -347,6 +348,7 @@ static int64_t bytes_ahead(const job *w)
 static void tiles_in_panel(int height, const job *w, const float *x, const float *panel,
                            float *out, float *sums, int64_t columns, const char *ahead)
 {
+    FB_ASSERT(height >= 1 && height <= (sums != NULL ? TALLEST_WITH_SUMS : TALLEST));
     if (height <= TALLEST_WIDE && columns >= PANEL && sums == NULL) {
         wide_tiles[height](w, x, panel, out, NULL, ahead);
         return;
@@ -423,6 +425,7 @@ static void eights_in_panel(int height, const job *w, const float *x,
     float room[TALLEST][PANEL];
     job narrow = *w;
 
+    FB_ASSERT(height >= 1 && height <= TALLEST);
     if (height <= TALLEST_WIDE_OF_EIGHTS && columns >= PANEL) {
         wide_eight_tiles[height](w, x, eights, 0, out);
         return;
