@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/json.h"
+#include "tests/support/numbers.h"
 #include "tests/support/reference.h"
 #include "tests/support/safetensors.h"
 
@@ -74,18 +75,6 @@ static int64_t arg_max(const float *x)
     return best;
 }
 
-/* Largest difference over the largest size of theirs. */
-static double differs(const float *theirs, const float *ours, int64_t n)
-{
-    double most = 0, largest = 0;
-
-    for (int64_t i = 0; i < n; i++) {
-        most = fmax(most, fabs((double)theirs[i] - (double)ours[i]));
-        largest = fmax(largest, fabs((double)theirs[i]));
-    }
-    return most / largest;
-}
-
 static double check_logits(const safetensors *file, const float *ours)
 {
     static float theirs[N * VOCABULARY];
@@ -95,7 +84,7 @@ static double check_logits(const safetensors *file, const float *ours)
     for (int64_t i = 0; i < N; i++) {
         const float *a = theirs + i * VOCABULARY, *b = ours + i * VOCABULARY;
 
-        worst = fmax(worst, differs(a, b, VOCABULARY));
+        worst = fmax(worst, relative_difference(a, b, VOCABULARY));
         assert_int_equal(arg_max(a), arg_max(b));
     }
     assert_true(worst <= 1e-4);
@@ -119,11 +108,12 @@ static double check_layers(const safetensors *file, const fb_model_facts *f)
                      part == 0 ? "key_post_rope" : "value");
             safetensors_read(file, name, "F32", (size_t)(N_STORED * kv), heads);
             for (int s = 0; s < N_STORED; s++)
-                worst =
-                    fmax(worst, differs(heads + s * kv, seen.qkv[layer][s] + at, kv));
+                worst = fmax(worst, relative_difference(heads + s * kv,
+                                                        seen.qkv[layer][s] + at, kv));
         }
     for (int s = 0; s < N_STORED; s++)
-        worst = fmax(worst, differs(theirs + s * WIDTH, seen.layer_out[0][s], WIDTH));
+        worst = fmax(worst, relative_difference(theirs + s * WIDTH,
+                                                seen.layer_out[0][s], WIDTH));
     assert_true(worst <= 5e-5);
     return worst;
 }

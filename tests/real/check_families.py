@@ -35,7 +35,6 @@ import sys
 import tarfile
 import unicodedata
 import urllib.request
-import venv
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
@@ -47,18 +46,6 @@ GOLDEN = os.path.join(HERE, "..", "golden", "tokenizer", "tokenization.json")
 # Vocabularies of llama.cpp's tests that are of a family of ours.
 VOCABULARIES = ["llama-spm", "phi-3", "llama-bpe", "qwen2", "gpt-2"]
 SEPARATOR = "\n__ggml_vocab_test__\n"
-
-
-def enter_environment(folder):
-    home = os.path.join(folder, "venv-families")
-    python = os.path.join(home, "bin", "python")
-    if os.path.realpath(sys.prefix) == os.path.realpath(home):
-        return
-    if not os.path.exists(os.path.join(home, "ready")):
-        venv.create(home, with_pip=True, clear=True)
-        subprocess.run([python, "-m", "pip", "install", "-qq", *PACKAGES], check=True)
-        open(os.path.join(home, "ready"), "w").close()
-    os.execv(python, [python, *sys.argv])
 
 
 # Of llama.cpp's list of texts that end a generation.
@@ -219,7 +206,7 @@ def check_vocabulary(dump, folder, name):
 def main():
     models, build = sys.argv[1:3]
     dump = os.path.join(os.path.abspath(build), "tests", "real", "dump_ids")
-    enter_environment(os.path.dirname(os.path.abspath(build)))
+    shared.enter_environment(os.path.join(os.path.dirname(os.path.abspath(build)), "venv-families"), PACKAGES)
     rng = random.Random(shared.SEED)
     with open(GOLDEN, encoding="utf-8") as f:
         texts = [row["text"] for row in json.load(f)["strings"]]

@@ -36,15 +36,14 @@ DEFAULT = [r"[\p{P}$+<=>^~|]+",
 NAMES = ["smollm", "gpt-2", "llama-bpe", "qwen2", "default"]
 
 
-def enter_environment(folder):
-    """Starts this script again with the interpreter that has the packages."""
-    home = os.path.join(folder, "venv-tokenizers")
+def enter_environment(home, packages):
+    """Starts the script again with the interpreter, in folder `home`, that has the packages."""
     python = os.path.join(home, "bin", "python")
-    if os.path.abspath(sys.prefix) == os.path.abspath(home):
+    if os.path.realpath(sys.prefix) == os.path.realpath(home):
         return
     if not os.path.exists(os.path.join(home, "ready")):
         venv.create(home, with_pip=True, clear=True)
-        subprocess.run([python, "-m", "pip", "install", "-qq", *PACKAGES], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-qq", *packages], check=True)
         open(os.path.join(home, "ready"), "w").close()
     os.execv(python, [python, *sys.argv])
 
@@ -204,7 +203,7 @@ def main():
     model = os.environ["FLEXBUDGET_TEST_MODEL"]
     folder = os.path.abspath(os.environ["FLEXBUDGET_BUILD"])
     dump = os.path.join(folder, "tests", "real", "dump_ids")
-    enter_environment(os.path.dirname(folder))
+    enter_environment(os.path.join(os.path.dirname(folder), "venv-tokenizers"), PACKAGES)
     rng = random.Random(SEED)
     vocabulary = read_vocabulary(model)
     texts = [random_text(rng) for _ in range(STRINGS)]

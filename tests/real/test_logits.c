@@ -8,6 +8,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "tests/support/numbers.h"
 #include "tests/support/reference.h"
 #include "tests/support/safetensors.h"
 
@@ -260,18 +261,6 @@ static void watch(void *self, fb_ops *ops, const char *what, int64_t layer,
                        (size_t)sights[s].n_columns * sizeof *host);
         }
     fb_free(host);
-}
-
-/* Largest difference over the largest size of theirs. */
-static double relative_difference(const float *theirs, const float *ours, int64_t n)
-{
-    double most = 0, largest = 0;
-
-    for (int64_t i = 0; i < n; i++) {
-        most = fmax(most, fabs((double)theirs[i] - (double)ours[i]));
-        largest = fmax(largest, fabs((double)theirs[i]));
-    }
-    return most / largest;
 }
 
 /* The worst of the positions of one tensor. */

@@ -66,6 +66,19 @@ static inline bool is_close(double got, double want, double tolerance)
     return fabs(got - want) <= tolerance * (1 + fabs(want));
 }
 
+/* Largest difference over the largest size of theirs. */
+static inline double relative_difference(const float *theirs, const float *ours,
+                                         int64_t n)
+{
+    double most = 0, largest = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        most = fmax(most, fabs((double)theirs[i] - (double)ours[i]));
+        largest = fmax(largest, fabs((double)theirs[i]));
+    }
+    return most / largest;
+}
+
 /* True if all are close; else says where not. */
 static inline bool all_close(const char *name, const float *got, const double *want,
                              int64_t n, double tolerance)

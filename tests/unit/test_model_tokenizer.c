@@ -6,6 +6,7 @@
 #include "base/threads.h"
 #include "model/gguf.h"
 #include "model/tokenizer.h"
+#include "tests/support/failing_memory.h"
 #include "tests/support/make_vocabulary.h"
 #include "tests/support/open_tokenizer.h"
 
@@ -501,8 +502,7 @@ static void every_failing_allocation_is_reported(void **state)
 {
     const size_t before = fb_memory_now(FB_ACCOUNT_other);
     const fb_piece piece = {"ab <s> e\xcc\x81 12", 13, true};
-    fb_status status = FB_NO_MEMORY;
-    fb_tokenizer *t = NULL;
+    fb_tokenizer *t;
     fb_gguf *gguf = NULL;
     fb_ids ids = {0};
 
@@ -513,22 +513,7 @@ static void every_failing_allocation_is_reported(void **state)
     make_begin(&file);
     vocabulary_put(&vocabulary, &file, "qwen2");
     assert_int_equal(fb_gguf_open_bytes(&gguf, file.bytes, file.n), FB_OK);
-    for (int64_t n = 1; status != FB_OK; n++) {
-        assert_true(n < 1000);
-        fb_memory_fail_at(n);
-        status = tokenizer_of_gguf(&t, gguf);
-        fb_memory_fail_at(0);
-        if (status != FB_OK) assert_int_equal(status, FB_NO_MEMORY);
-    }
-    status = FB_NO_MEMORY;
-    for (int64_t n = 1; status != FB_OK; n++) {
-        assert_true(n < 1000);
-        fb_memory_fail_at(n);
-        status = fb_tokenizer_encode(t, &piece, 1, &ids);
-        fb_memory_fail_at(0);
-        if (status != FB_OK) assert_int_equal(status, FB_NO_MEMORY);
-        if (status != FB_OK) assert_int_equal(ids.n, 0);
-    }
+    t = encode_while_memory_fails(gguf, &piece, &ids);
     assert_int_equal(ids.n, 9);
     fb_ids_clear(&ids);
     fb_tokenizer_free(t);
