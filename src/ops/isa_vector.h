@@ -121,7 +121,7 @@ FB_INLINE vec all(float x)
 
 FB_INLINE vec fma_vec(vec a, vec b, vec c)
 {
-    vec v = c;
+    vec v;
 
     for (int i = 0; i < LANES; i++)
         v[i] = FB_FMA(a[i], b[i], c[i]);
