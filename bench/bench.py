@@ -169,11 +169,12 @@ def sweep_figures(out: dict) -> None:
     one = run("ours", "decode", 1, CONTEXT, 32)["seconds"] * 32
     cell = (group - one) / 31
     out["marginal_cell"] = entry("marginal_cell", cell / (read + one), cell, read + one, "sweep")
-    eager = statistics.median(statistics.median(s) for s in observed)
+    eager = statistics.median(s for c in theirs["cells"] if c["rule"] == "observed_attention" for s in c["read"])
     few = BUILD / "bench-few.json"
     few.write_text(json.dumps(json.loads(PROMPTS.read_text())[:1]))
-    alone = statistics.median(run("ours", "cell", few, KEPT.with_suffix(".one.json"), "observed_attention",
-                                  "50%")["seconds"] for _ in range(3))
+    alone = statistics.median(  # read and evict: their press evicts on its way
+        sum(run("ours", "cell", few, KEPT.with_suffix(".one.json"), "observed_attention",
+                "50%")["read_evict_answer"][:2]) for _ in range(3))
     out["h2o_vs_kvpress_observed"] = entry("h2o_vs_kvpress_observed", eager / alone, alone, eager, "cell")
     arenas = run("ours", "sweep", PROMPTS, KEPT, "arenas")
     budgets = sum((0.75, 0.5, 0.25, 0.10)) * 8 * 2048 * 46080

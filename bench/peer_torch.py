@@ -100,14 +100,16 @@ def presses():
 
 
 def run_cell(model, name, press, context, question):
-    """One cell; the answer's ids and the cache."""
+    """One cell; the answer's ids, the cache, and the seconds of the context with the press."""
     model.set_attn_implementation("eager" if name == "observed_attention" else "sdpa")
     for layer in model.model.layers:  # AdaKV leaves its mask behind
         layer.self_attn.masked_key_indices = None
     cache = DynamicCache()
     n, q = context.shape[1], question.shape[1]
+    start = time.perf_counter()
     with press(model):
         model.model(input_ids=context, past_key_values=cache)
+    read = time.perf_counter() - start
     position = torch.arange(n, n + q)[None]
     out = model(question, past_key_values=cache, position_ids=position, logits_to_keep=1)
     answer, end = [], model.generation_config.eos_token_id
@@ -120,7 +122,7 @@ def run_cell(model, name, press, context, question):
             break
         position = torch.tensor([[n + q + step]])
         out = model(torch.tensor([[token]]), past_key_values=cache, position_ids=position)
-    return answer, cache
+    return answer, cache, read
 
 
 def kept_positions(model, name, ratio, cache, full):
@@ -158,16 +160,18 @@ def sweep(model, prompts_path, out_path):
         rows = []
         for name, make in table.items():
             for budget, ratio in RATIOS.items():
-                seconds, repeats = [], 3 if p == 0 and budget == "50%" else 1
+                seconds, read, repeats = [], [], 3 if p == 0 and budget == "50%" else 1
                 for _ in range(repeats):
                     start = time.perf_counter()
-                    answer, cache = run_cell(model, name, make(ratio), context, question)
+                    answer, cache, pass_seconds = run_cell(model, name, make(ratio), context, question)
                     seconds.append(time.perf_counter() - start)
+                    read.append(pass_seconds)
                 kept = None
                 if p == 0 and budget == "50%" and name != "random":
                     kept = kept_positions(model, name, ratio, cache, full)
                 rows.append({"rule": name, "budget": budget, "answer": answer, "kept": kept})
-                cells.append({"prompt": p, "rule": name, "budget": budget, "seconds": seconds})
+                cells.append({"prompt": p, "rule": name, "budget": budget, "seconds": seconds,
+                              "read": read})
                 print(f"kvpress {len(cells)}/{32 * len(prompts)} {name} {budget} {seconds[0]:.1f} s", file=sys.stderr, flush=True)
         results.append(rows)
     with open(out_path, "w") as f:

@@ -143,7 +143,7 @@ FB_INLINE void tile(int height, int vectors, bool with_sums, const job *j,
         for (int64_t i = 0; i < j->lines; i++, ahead += LINE)
             __builtin_prefetch(ahead, 0, 2);
         /* Low tiles have little to do in one step. */
-        FB_TWICE
+        FB_BY_FOUR
         for (int64_t i = k; i < end; i++)
             add_row(height, vectors, with_sums, x + i, stride, panel + i * PANEL,
                     &sums);

@@ -12,6 +12,7 @@
 enum { TREE = 16, SIDE_BY_SIDE = 16 };
 
 struct reduction {
+    const fb_native *native;
     const fb_call *call;
     int64_t outer, n, inner, blocks; /* blocks of `inner` */
     void (*reduce)(const struct reduction *r, const float *x, int64_t width,
@@ -32,6 +33,10 @@ static void add_lanes(lanes *l)
 
 static void sum_of(const struct reduction *r, const float *x, int64_t width, lanes *l)
 {
+    if (r->inner == 1) { /* a row: its lanes are vectors */
+        l->of[0][0] = r->native->isa->doubles->sum(x, r->n);
+        return;
+    }
     *l = (lanes){0};
     for (int64_t i = 0; i < r->n; i++)
         for (int64_t c = 0; c < width; c++)
@@ -115,7 +120,8 @@ static fb_status reduce(void *self, const fb_call *call,
                                       float *))
 {
     const fb_array *in = &call->in[0];
-    struct reduction r = {.call = call, .outer = 1, .inner = 1, .reduce = block};
+    struct reduction r = {
+        .native = self, .call = call, .outer = 1, .inner = 1, .reduce = block};
 
     for (int i = 0; i < call->dim; i++)
         r.outer *= in->shape[i];
