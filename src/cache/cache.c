@@ -195,12 +195,11 @@ void fb_cache_turn(fb_cache *cache, fb_ops *ops, int64_t slot, fb_tensor cosine,
     fb_kv_turn(ops, cache->kv, slot, cosine, sine);
 }
 
-fb_part fb_cache_part(const fb_cache *cache, int64_t layer, int64_t kv_head,
-                      const uint8_t *hidden)
+fb_part fb_cache_part(const fb_cache *cache, int64_t layer, int64_t kv_head)
 {
     const int64_t slot = layer * cache->shape.kv_heads + kv_head;
 
-    return (fb_part){cache->kv, slot, cache->entries[slot], hidden};
+    return (fb_part){.kv = cache->kv, .slot = slot, .n = cache->entries[slot]};
 }
 
 static fb_tensor read_layer(const fb_cache *cache, fb_ops *ops, bool values,

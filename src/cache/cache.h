@@ -12,8 +12,6 @@
 
 #include "ops/ops.h"
 
-enum { FB_MAX_KV_HEADS = 512 };
-
 typedef struct fb_cache_shape {
     int64_t layers, kv_heads, head_dim;
     fb_dtype type; /* of a number: f32, f16 or bf16 */
@@ -62,9 +60,8 @@ FB_MUST_USE fb_status fb_cache_take_last(fb_cache *cache, fb_ops *ops, int64_t l
 void fb_cache_turn(fb_cache *cache, fb_ops *ops, int64_t slot, fb_tensor cosine,
                    fb_tensor sine);
 
-/* What attention reads: a part of all entries of a slot. `hidden` may be NULL. */
-fb_part fb_cache_part(const fb_cache *cache, int64_t layer, int64_t kv_head,
-                      const uint8_t *hidden);
+/* What attention reads: a part of all entries of a slot, none of them hidden. */
+fb_part fb_cache_part(const fb_cache *cache, int64_t layer, int64_t kv_head);
 fb_tensor fb_cache_keys(const fb_cache *cache, fb_ops *ops,
                         int64_t layer); /* [G, m, d] */
 fb_tensor fb_cache_values(const fb_cache *cache, fb_ops *ops,

@@ -76,5 +76,6 @@ void fb_tail_write(fb_tail *tail, fb_ops *ops, int64_t layer, fb_tensor x,
 fb_part fb_tail_part(const fb_tail *tail, int64_t sequence, int64_t layer,
                      int64_t kv_head, int64_t n)
 {
-    return (fb_part){tail->kv, slot_of(tail, sequence, layer, kv_head), n, NULL};
+    return (fb_part){
+        .kv = tail->kv, .slot = slot_of(tail, sequence, layer, kv_head), .n = n};
 }

@@ -370,7 +370,8 @@ bool fb_answer_is_same(const fb_answer *a, const fb_answer *b)
            are_same(a->nll, b->nll, a->n, sizeof *a->nll) &&
            are_same(a->kl, b->kl, a->n, sizeof *a->kl) &&
            are_same(a->top1, b->top1, a->n, sizeof *a->top1) &&
-           are_same(a->ids, b->ids, a->n_ids, sizeof *a->ids);
+           are_same(a->ids, b->ids, a->n_ids, sizeof *a->ids) &&
+           memcmp(&a->ledger, &b->ledger, sizeof a->ledger) == 0;
 }
 
 size_t fb_answer_bytes(const fb_model_facts *facts, fb_dtype cache,

@@ -34,8 +34,7 @@ static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
         return FB_NONE;
     }
     for (int64_t g = 0; g < facts->kv_heads; g++)
-        pass->segments[g] =
-            (fb_segment){.context = fb_cache_part(cache, index, g, NULL)};
+        pass->segments[g] = (fb_segment){.context = fb_cache_part(cache, index, g)};
     return fb_attention(engine->ops, &call);
 }
 

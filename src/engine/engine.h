@@ -73,6 +73,11 @@ FB_MUST_USE fb_status fb_reading_fits(const fb_model_facts *facts, int64_t token
 /* Bytes of the windows of sliding layers for a context of so many tokens: beside the budget,
  * the same for all rules. 0: there are none. */
 size_t fb_window_bytes(const fb_model_facts *facts, fb_dtype cache, int64_t tokens);
+/* Bytes that reading a context of so many tokens works in, beside its cache: activations,
+ * rotary tables, and signals of one layer, `window` rows of attention and, where
+ * `wants_sum`, its sums. */
+size_t fb_pass_bytes(const fb_model_facts *facts, int64_t tokens, int64_t window,
+                     bool wants_sum);
 
 const fb_cache *fb_reading_cache(const fb_reading *reading);
 int64_t fb_reading_tokens(const fb_reading *reading);
@@ -185,7 +190,7 @@ FB_MUST_USE fb_status fb_answer_group(fb_reading *reading, fb_variant *const *va
                                       int n_variants, const fb_question *question,
                                       const fb_answer_options *options, fb_answer *out);
 void fb_answer_clear(fb_answer *answer);
-/* The same measures and the same words, bit for bit. */
+/* The same measures, the same words and the same charges, bit for bit. */
 bool fb_answer_is_same(const fb_answer *a, const fb_answer *b);
 /* Bytes that one more variant adds to a group besides its arena: for groups that
  * fit. */

@@ -36,7 +36,9 @@ static fb_status score_future(void *self, int64_t layer, fb_tensor sum)
     for (int r = 0; status == FB_OK && r < reading->n_rules; r++) {
         fb_scored_rule *rule = &reading->rules[r];
 
-        if (rule->has_failed || fb_bound_rule_is_deployable(rule->rule)) continue;
+        if (rule->has_failed || fb_bound_rule_is_deployable(rule->rule) ||
+            fb_select_falls_back(rule->rule, reading->n))
+            continue;
         status = fb_reading_score_layer(reading, rule, layer, FB_NONE, FB_NONE, mean);
         rule->has_failed = status != FB_OK;
     }

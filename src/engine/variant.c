@@ -95,12 +95,13 @@ static fb_status evict(fb_variant **out, fb_reading *reading, int rule,
                        fb_status (*keep)(fb_variant *))
 {
     const fb_engine *engine = reading->engine;
-    const fb_place before = fb_enter(engine, FB_PHASE_evict, FB_SCOPE_select);
     fb_ledger *ledger;
+    fb_place before;
     fb_status status;
 
     FB_ASSERT(rule >= 0 && rule < reading->n_rules);
     FB_TRY(new_variant(out, reading));
+    before = fb_enter(engine, FB_PHASE_evict, FB_SCOPE_select);
     ledger = &(*out)->ledger;
     fb_ops_charge(engine->ops, &ledger, 1);
     status = choose(*out, rule, protect, protect_last, k);
@@ -196,11 +197,13 @@ const fb_ledger *fb_variant_ledger(const fb_variant *variant)
 
 fb_part fb_variant_part(const fb_variant *variant, int64_t index, int64_t kv_head)
 {
-    const int64_t slot = index * variant->reading->engine->shape.kv_heads + kv_head;
-    const uint8_t *hidden =
-        variant->hidden == NULL ? NULL : variant->hidden + slot * variant->reading->n;
+    const fb_reading *reading = variant->reading;
+    const int64_t slot = index * reading->engine->shape.kv_heads + kv_head;
+    fb_part part = fb_cache_part(
+        variant->arena != NULL ? variant->arena : reading->cache, index, kv_head);
 
-    return fb_cache_part(variant->arena != NULL ? variant->arena
-                                                : variant->reading->cache,
-                         index, kv_head, hidden);
+    if (variant->hidden == NULL) return part;
+    part.hidden = variant->hidden + slot * reading->n;
+    part.n_open = variant->selection.kept.count[slot];
+    return part;
 }

@@ -128,8 +128,8 @@ bool fb_run_is_own_fault(fb_status status);
 /* What a sample asks; without an end of its own for the answer. */
 fb_question fb_run_question(const fb_plan_sample *sample);
 fb_answer_options fb_run_answer_options(const fb_plan_sample *sample);
-/* What reading a context holds: the full cache, the windows of sliding layers, and one of
- * these layers whole while it is at work. */
+/* What reading a context holds: the full cache, the windows of sliding layers, one of these
+ * layers whole while it is at work, and what the pass works in. */
 double fb_run_reading_bytes(const fb_plan *plan, int64_t tokens);
 /* What the protocol asks of the engine. */
 fb_engine_options fb_run_engine_options(const fb_plan *plan);

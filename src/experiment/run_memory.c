@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/number.h"
 #include "experiment/host.h"
 #include "experiment/run_inside.h"
 
@@ -52,6 +53,23 @@ static double cache_bytes(const fb_plan *plan, int64_t entries)
            (double)fb_entry_bytes(&plan->shape);
 }
 
+/* Of the work of one pass with the signals of all rules. */
+static double pass_bytes(const fb_plan *plan, int64_t tokens)
+{
+    bool wants_sum = false;
+    int64_t window = 0;
+
+    for (int r = 0; r < plan->spec->n_rules; r++) {
+        const fb_choices *c = fb_bound_rule_choices(plan->spec->rules[r].rule);
+
+        if ((c->reads & FB_READS_WINDOW_ATTENTION) != 0)
+            window = fb_larger(window, fb_smaller(c->window, tokens));
+        wants_sum |= (c->reads & FB_READS_ATTENTION_SUM) != 0;
+    }
+    return (double)fb_pass_bytes(fb_model_get_facts(plan->model), tokens, window,
+                                 wants_sum);
+}
+
 double fb_run_reading_bytes(const fb_plan *plan, int64_t tokens)
 {
     const fb_model_facts *facts = fb_model_get_facts(plan->model);
@@ -60,7 +78,7 @@ double fb_run_reading_bytes(const fb_plan *plan, int64_t tokens)
 
     return cache_bytes(plan, tokens) +
            (double)fb_window_bytes(facts, plan->shape.type, tokens) +
-           (facts->sliding_layers > 0 ? layer : 0);
+           (facts->sliding_layers > 0 ? layer : 0) + pass_bytes(plan, tokens);
 }
 
 double fb_run_cell_bytes(const fb_plan *plan, const fb_cell *cell)

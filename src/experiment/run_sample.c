@@ -26,12 +26,13 @@ typedef struct group {
     fb_answer_options options;
     bool may_mask;
     const fb_cell *cell[MOST];
-    fb_variant *variant[MOST + 1]; /* the last one may be the twin */
+    fb_variant *variant[MOST];
     int64_t evict_ns[MOST];
-    fb_answer answer[MOST + 1];
     int n;
-    fb_variant *twin; /* in an arena of its own; NULL: nobody has a mask */
-    int twin_of;      /* the first with a mask */
+    fb_variant *twin;            /* in an arena of its own; NULL: nobody has a mask */
+    int twin_of;                 /* the first with a mask */
+    fb_variant *asked[MOST + 1]; /* the batch at work; the last may be the twin */
+    fb_answer answer[MOST + 1];  /* of `asked` */
 } group;
 
 /* --- stop strings --- */
@@ -46,8 +47,7 @@ fb_status fb_run_has_stopped(const fb_plan *plan, const fb_plan_sample *sample,
     if (sample->stop.n == 0) return FB_OK;
     FB_TRY(fb_tokenizer_decode(fb_model_tokenizer(plan->model), ids, n, true, &text,
                                &n_text));
-    for (int i = 0; i < sample->stop.n && !*out; i++)
-        *out = strstr(text, sample->stop.text[i]) != NULL;
+    *out = fb_run_answer_length(sample, text, n_text) < n_text;
     fb_free(text);
     return FB_OK;
 }
@@ -61,54 +61,103 @@ static fb_status is_done(void *self, const int32_t *ids, int64_t n, bool *out)
 
 /* --- answering --- */
 
-static fb_status store_answers(group *g, int first, int n, int64_t ns)
+/* Variants [first, first + n), which were asked together. */
+static fb_status store_answers(group *g, int first, int n, int64_t ns, bool shared)
 {
-    fb_outcome outcome = {.answer_ns = ns, .answer_shared = n > 1};
+    fb_outcome outcome = {.answer_ns = ns, .answer_shared = shared};
 
     for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
         outcome.peak[a] = fb_memory_peak((fb_account)a);
-    for (int i = first; i < first + n; i++) {
-        outcome.cell = g->cell[i];
-        outcome.variant = g->variant[i];
+    for (int i = 0; i < n; i++) {
+        outcome.cell = g->cell[first + i];
+        outcome.variant = g->variant[first + i];
         outcome.answer = &g->answer[i];
-        outcome.evict_ns = g->evict_ns[i];
+        outcome.evict_ns = g->evict_ns[first + i];
         FB_TRY(fb_run_store_cell(g->run, &outcome));
     }
     return FB_OK;
 }
 
-static fb_status check_twin(const group *g)
+/* Variants [first, first + n) and the twin, if it is wanted, as one batch. */
+static fb_status ask(group *g, int first, int n, bool with_twin)
 {
-    if (fb_answer_is_same(&g->answer[g->twin_of], &g->answer[g->n])) return FB_OK;
+    memcpy(g->asked, g->variant + first, (size_t)n * sizeof(fb_variant *));
+    g->asked[n] = g->twin;
+    return fb_answer_group(g->run->reading, g->asked, n + with_twin, &g->question,
+                           &g->options, g->answer);
+}
+
+/* Answers and what they are charged. */
+static bool is_twin(const group *g, const fb_answer *masked, const fb_answer *own)
+{
+    return fb_answer_is_same(masked, own) &&
+           memcmp(fb_variant_ledger(g->variant[g->twin_of]), fb_variant_ledger(g->twin),
+                  sizeof(fb_ledger)) == 0;
+}
+
+static fb_status refuse_twin(void)
+{
     return fb_fail(FB_DEFECT,
                    "a cache of its own answers otherwise than the shared one "
                    "with the other entries masked");
 }
 
-/* Variants [first, first + n) as one batch, with the twin if they are all. If it fails for
- * the fault of one of them, each is tried alone. */
-static fb_status answer(group *g, int first, int n)
+static bool is_own_fault(const group *g, fb_status status)
 {
-    const bool has_twin = n == g->n && g->twin != NULL;
-    const int all = has_twin ? n + 1 : n;
+    if (status != FB_OK) fb_ops_reset(g->run->ops);
+    return status == FB_OK || fb_run_is_own_fault(status);
+}
+
+/* A variant and its twin cannot be answered together: if only one of them fails, they are
+ * not the same. */
+static fb_status compare_apart(group *g)
+{
+    fb_status own = fb_answer_group(g->run->reading, &g->twin, 1, &g->question,
+                                    &g->options, &g->answer[1]);
+    fb_status status = FB_OK, masked;
+
+    if (!is_own_fault(g, own)) return own;
+    masked = ask(g, g->twin_of, 1, false);
+    if (!is_own_fault(g, masked))
+        status = masked;
+    else if (masked != own ||
+             (own == FB_OK && !is_twin(g, &g->answer[0], &g->answer[1])))
+        status = refuse_twin();
+    fb_answer_clear(&g->answer[0]);
+    fb_answer_clear(&g->answer[1]);
+    return status;
+}
+
+static fb_status answer(group *g, int first, int n, bool with_twin);
+
+/* The batch failed for the fault of one of its members: each is tried alone. */
+static fb_status answer_apart(group *g, int first, int n)
+{
+    for (int i = first; i < first + n; i++)
+        FB_TRY(answer(g, i, 1, g->twin != NULL && i == g->twin_of));
+    return FB_OK;
+}
+
+static fb_status answer(group *g, int first, int n, bool with_twin)
+{
     const int64_t begin = fb_time_ns();
-    fb_status status = fb_answer_group(g->run->reading, g->variant + first, all,
-                                       &g->question, &g->options, g->answer + first);
+    fb_status status = ask(g, first, n, with_twin);
     const int64_t ns = fb_time_ns() - begin;
 
     if (status == FB_OK) {
-        if (has_twin) status = check_twin(g);
-        if (status == FB_OK) status = store_answers(g, first, n, ns);
-        for (int i = first; i < first + all; i++)
+        if (with_twin && !is_twin(g, &g->answer[g->twin_of - first], &g->answer[n]))
+            status = refuse_twin();
+        if (status == FB_OK) status = store_answers(g, first, n, ns, n + with_twin > 1);
+        for (int i = 0; i < n + with_twin; i++)
             fb_answer_clear(&g->answer[i]);
         return status;
     }
-    fb_ops_reset(g->run->ops);
-    if (!fb_run_is_own_fault(status)) return status;
-    if (n == 1) return fb_run_store_failure(g->run, g->cell[first], fb_error_message());
-    for (int i = first; i < first + n; i++)
-        FB_TRY(answer(g, i, 1));
-    return FB_OK;
+    if (!is_own_fault(g, status)) return status;
+    if (n > 1) return answer_apart(g, first, n);
+    if (!with_twin)
+        return fb_run_store_failure(g->run, g->cell[first], fb_error_message());
+    FB_TRY(compare_apart(g));
+    return answer(g, first, 1, false);
 }
 
 static void clear_group(group *g)
@@ -124,8 +173,7 @@ static fb_status answer_group(group *g)
 {
     fb_status status = FB_OK;
 
-    g->variant[g->n] = g->twin;
-    if (g->n > 0) status = answer(g, 0, g->n);
+    if (g->n > 0) status = answer(g, 0, g->n, g->twin != NULL);
     clear_group(g);
     fb_run_reset_peaks(g->run);
     if (status == FB_OK) status = fb_run_check_stop(g->run);
@@ -186,17 +234,25 @@ static fb_status evict(const group *g, const fb_cell *cell, bool masked,
         plan->documents[g->sample->document].protect_last, cell->k);
 }
 
-/* The cell's variant; if it is the first with a mask, its twin too. */
-static fb_status make_variant(group *g, const fb_cell *cell, fb_variant **out)
+/* The first with a mask is kept in an arena too. */
+static fb_status make_twin(group *g, const fb_cell *cell)
+{
+    FB_TRY(evict(g, cell, false, &g->twin));
+    g->twin_of = g->n;
+    return FB_OK;
+}
+
+/* The cell's variant and the time that it takes, that of a twin left out. */
+static fb_status make_variant(group *g, const fb_cell *cell)
 {
     const bool masked = takes_mask(g, cell), is_first = masked && g->twin == NULL;
+    int64_t begin;
     fb_status status;
 
-    if (is_first) {
-        FB_TRY(evict(g, cell, false, &g->twin));
-        g->twin_of = g->n;
-    }
-    status = evict(g, cell, masked, out);
+    if (is_first) FB_TRY(make_twin(g, cell));
+    begin = fb_time_ns();
+    status = evict(g, cell, masked, &g->variant[g->n]);
+    g->evict_ns[g->n] = fb_time_ns() - begin;
     if (status == FB_OK || !is_first) return status;
     fb_variant_free(g->twin);
     g->twin = NULL;
@@ -206,14 +262,10 @@ static fb_status make_variant(group *g, const fb_cell *cell, fb_variant **out)
 /* Adds a cell to the group, or stores its failure. */
 static fb_status add(group *g, const fb_cell *cell)
 {
-    const int64_t begin = fb_time_ns();
-    fb_variant *variant = NULL;
-    const fb_status status = make_variant(g, cell, &variant);
+    const fb_status status = make_variant(g, cell);
 
     if (status == FB_OK) {
-        g->cell[g->n] = cell;
-        g->variant[g->n] = variant;
-        g->evict_ns[g->n++] = fb_time_ns() - begin;
+        g->cell[g->n++] = cell;
         return FB_OK;
     }
     fb_ops_reset(g->run->ops);

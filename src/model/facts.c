@@ -28,6 +28,9 @@ static fb_status read_heads(fb_model_facts *f, const fb_settings *s)
     FB_TRY(fb_settings_int(s, FB_FIELD_heads, 1, MOST_HEADS, &f->heads));
     f->kv_heads = f->heads;
     FB_TRY(fb_settings_int_or(s, FB_FIELD_kv_heads, 1, f->heads, &f->kv_heads));
+    if (f->kv_heads > FB_MAX_KV_HEADS)
+        return fb_fail(FB_UNSUPPORTED, "%" PRId64 " kv heads; %d is the most",
+                       f->kv_heads, FB_MAX_KV_HEADS);
     if (f->heads % f->kv_heads == 0) return FB_OK;
     return fb_fail(FB_FORMAT,
                    "'%s' is %" PRId64 ", which does not divide the %" PRId64 " %s",

@@ -211,10 +211,13 @@ void fb_kv_turn(fb_ops *ops, fb_kv *kv, int64_t slot, fb_tensor cosine, fb_tenso
     }
     call.in[0] = *c;
     call.in[1] = *s;
-    call.out = (fb_array){
-        .storage = kv->array.storage, .dtype = FB_F32, .persists = true, .n_dims = 2};
+    call.out = (fb_array){.storage = kv->array.storage,
+                          .dtype = kv->array.dtype,
+                          .persists = true,
+                          .n_dims = 2};
     call.out.shape[0] = c->shape[0];
     call.out.shape[1] = 2 * c->shape[1];
+    call.in[2] = call.out;
     (void)fb_ops_run(ops, FB_OP_kv_turn, &call, (double)fb_array_elements(&call.out));
 }
 
@@ -243,21 +246,37 @@ fb_tensor fb_kv_read(fb_ops *ops, const fb_kv *kv, bool values, int64_t slot,
 
 /* --- attention: checks */
 
+/* Builds that check count the open entries again. */
+static bool is_counted(const fb_part *part)
+{
+#ifdef FB_CHECKED
+    int64_t open = 0;
+
+    for (int64_t j = 0; part->hidden != NULL && j < part->n; j++)
+        open += part->hidden[j] == 0;
+    return part->hidden == NULL || open == part->n_open;
+#else
+    return part->hidden == NULL || (part->n_open >= 0 && part->n_open <= part->n);
+#endif
+}
+
 static bool is_part(const fb_part *part, int64_t head_dim)
 {
     if (part->kv == NULL) return part->n == 0;
     return has_slot(part->kv, part->slot) && part->kv->head_dim == head_dim &&
-           part->n >= 0 && part->n <= fb_kv_capacity(part->kv, part->slot);
+           part->n >= 0 && part->n <= fb_kv_capacity(part->kv, part->slot) &&
+           is_counted(part);
 }
 
-/* Entries of a part's first n that are not hidden. */
+/* Entries of a part's first n that are not hidden. Only those behind are looked at: a mask
+ * is as long as a context, and this is asked at every step. */
 static int64_t n_open(const fb_part *part, int64_t n)
 {
-    int64_t open = n;
+    int64_t open = part->n_open;
 
-    if (part->hidden != NULL)
-        for (int64_t j = 0; j < n; j++)
-            open -= part->hidden[j] != 0;
+    if (part->hidden == NULL) return n;
+    for (int64_t j = n; j < part->n; j++)
+        open -= part->hidden[j] == 0;
     return open;
 }
 

@@ -41,6 +41,9 @@ const char *fb_ops_backend(const fb_ops *ops); /* "native" */
 const char *fb_ops_isa(const fb_ops *ops);
 fb_threads *fb_ops_threads(const fb_ops *ops); /* lent */
 
+/* Of a model, in one layer: what arrays on the stack have room for. */
+enum { FB_MAX_KV_HEADS = 512 };
+
 /* --- lifetimes --- */
 
 void fb_scope_open(fb_ops *ops);
@@ -173,11 +176,12 @@ fb_tensor fb_kv_read(fb_ops *ops, const fb_kv *kv, bool values, int64_t slot,
 /* --- attention --- */
 
 /* The first n entries of a slot; `hidden` (n bytes, or NULL): non-zero entries are
- * masked, which gives the very bits of a slot without them. */
+ * masked, which gives the very bits of a slot without them, if their values are finite. */
 typedef struct fb_part {
     const fb_kv *kv;
     int64_t slot, n;
     const uint8_t *hidden;
+    int64_t n_open; /* of the n those that are not hidden; read only where some are */
 } fb_part;
 
 /* What one kv head of one sequence attends to: context entries, then the tail, whose

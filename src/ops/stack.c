@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 
-enum { ALIGNMENT = 64, FIRST_BLOCK = 1 << 20 };
+enum { ALIGNMENT = 64, FIRST_BLOCK = 1 << 20, LARGEST_BLOCK = 64 << 20 };
 
 static int add_block(fb_stack *stack, size_t size)
 {
@@ -14,6 +14,7 @@ static int add_block(fb_stack *stack, size_t size)
     size_t bytes = n == 0 ? FIRST_BLOCK : 2 * stack->blocks[n - 1].size;
 
     if (n == FB_STACK_BLOCKS) return 0;
+    if (bytes > LARGEST_BLOCK) bytes = LARGEST_BLOCK;
     if (bytes < size) bytes = size;
     stack->blocks[n].bytes = fb_alloc(FB_ACCOUNT_scratch, bytes);
     if (stack->blocks[n].bytes == NULL) return 0;

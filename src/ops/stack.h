@@ -1,7 +1,8 @@
 /* stack.h - memory for temporaries: taken on top, dropped together.
  *
  * A list of blocks that is never given back before the end, so after the first few
- * tokens nothing is allocated any more. A mark is a number of bytes below it.
+ * tokens nothing is allocated any more. Blocks double up to 64 MiB; what is larger has one
+ * of its own size. A mark is a number of bytes below it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,7 +11,7 @@
 
 #include <stddef.h>
 
-enum { FB_STACK_BLOCKS = 40 }; /* each at least twice the last: more than any memory */
+enum { FB_STACK_BLOCKS = 256 };
 
 typedef struct fb_stack {
     struct {

@@ -92,6 +92,12 @@ static fb_status check_choices(const fb_bound_rule *bound)
     if (c->keeps_all && bound->n_inner > 0)
         return fb_fail(FB_USAGE, "'%s' cannot go around a rule that evicts nothing",
                        bound->rule->name);
+    if ((c->reads & FB_READS_FUTURE) != 0 &&
+        (c->reads & (FB_READS_WINDOW_ATTENTION | FB_READS_ATTENTION_SUM)) != 0)
+        return fb_fail(FB_USAGE,
+                       "'%s' joins a rule that reads the future with one that reads "
+                       "the attention of the context, which is gone by then",
+                       bound->rule->name);
     if (!c->keeps_all && bound->rule->kind == FB_KIND_RULE &&
         bound->rule->score == NULL)
         return fb_fail(FB_DEFECT, "rule '%s' has no score", bound->rule->name);

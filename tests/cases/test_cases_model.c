@@ -200,6 +200,14 @@ static void F03_kv_heads_divide_heads(void **state)
     make_u32(&file, "llama.attention.head_count_kv", 3);
     refused(FB_FORMAT, "'llama.attention.head_count_kv' is 3, which does not divide "
                        "the 8 heads");
+    make_begin(&file);
+    make_text(&file, "general.architecture", "llama");
+    make_u32(&file, "llama.block_count", 1);
+    make_u32(&file, "llama.context_length", 1);
+    make_u32(&file, "llama.embedding_length", 2048);
+    make_u32(&file, "llama.feed_forward_length", 1);
+    make_u32(&file, "llama.attention.head_count", 1024);
+    refused(FB_UNSUPPORTED, "1024 kv heads; 512 is the most");
 }
 
 static void F03_missing_numbers_are_refused_by_key(void **state)

@@ -84,7 +84,7 @@ static void read_text(fb_ops *ops, const struct text *text, int64_t chunk,
                          text->x + at * text->width);
         fb_kv_write(ops, kv, x, 1, H, G, slots, &at);
         for (int64_t g = 0; g < G; g++)
-            segments[g].context = (fb_part){kv, g, at + t, NULL};
+            segments[g].context = (fb_part){kv, g, at + t, NULL, 0};
         out = fb_attention(ops, &(fb_attend){.x = x,
                                              .segments = segments,
                                              .n_sequences = 1,
@@ -261,7 +261,7 @@ static void attend_alone(fb_ops *ops, const struct text *text, const fb_kv *kv,
 
     memset(hidden, 1, (size_t)from);
     for (int64_t g = 0; g < text->kv_heads; g++)
-        segments[g] = (fb_segment){.context = {kv, g, i + 1, hidden}};
+        segments[g] = (fb_segment){.context = {kv, g, i + 1, hidden, i + 1 - from}};
     fb_scope_open(ops);
     x = fb_from_host(ops, FB_F32, 2, (int64_t[]){1, text->width},
                      text->x + i * text->width);
@@ -292,8 +292,8 @@ static void attend_in_windows(fb_ops *ops, const struct text *text, fb_kv *const
         for (int64_t g = 0; g < text->kv_heads; g++)
             segments[g] = context == 0
                               ? (fb_segment){.context = {kv[1], g, at + t, NULL}}
-                              : (fb_segment){{kv[0], g, context, NULL},
-                                             {kv[1], g, at + t - context, NULL}};
+                              : (fb_segment){{kv[0], g, context, NULL, 0},
+                                             {kv[1], g, at + t - context, NULL, 0}};
         fb_scope_open(ops);
         x = fb_from_host(ops, FB_F32, 2, (int64_t[]){t, text->width},
                          text->x + at * text->width);
@@ -440,9 +440,9 @@ static void answer(fb_ops *ops, const variant *v, int64_t n, const fb_kv *full,
                     (int64_t[]){0, 1}, &at);
         for (int64_t g = 0; g < G; g++) {
             segments[i * G + g].context =
-                full == NULL ? (fb_part){v[i].kv, g, v[i].n, NULL}
-                             : (fb_part){full, g, context, v[i].hidden};
-            segments[i * G + g].tail = (fb_part){v[i].tail, g, at + t, NULL};
+                full == NULL ? (fb_part){v[i].kv, g, v[i].n, NULL, 0}
+                             : (fb_part){full, g, context, v[i].hidden, v[i].n};
+            segments[i * G + g].tail = (fb_part){v[i].tail, g, at + t, NULL, 0};
         }
     }
     attended = fb_attention(ops, &(fb_attend){.x = rows,
@@ -679,7 +679,7 @@ static void calls_that_do_not_fit_are_refused(void **state)
     (void)fb_attention(ops, &call);
     refused(ops, "segment 1");
     call.x = fb_full(ops, 2, (int64_t[]){1, WIDTH}, 0);
-    segments[1].context = (fb_part){kv, 1, N, all};
+    segments[1].context = (fb_part){kv, 1, N, all, 0};
     (void)fb_attention(ops, &call);
     refused(ops, "segment 1");
     fb_kv_write(ops, kv, fb_full(ops, 2, (int64_t[]){2, WIDTH}, 0), 1, H, G,

@@ -137,7 +137,7 @@ static void attend(fb_dtype dtype, const int64_t *n, int64_t n_sequences, int64_
                                    .tail = {kv, i % G, t, NULL}};
     if (sum.id != 0)
         for (int64_t i = 0; i < G; i++)
-            segments[i].tail = (fb_part){NULL, 0, 0, NULL};
+            segments[i].tail = (fb_part){.n = 0};
     (void)fb_attention(ops, &(fb_attend){.x = filled(n_sequences * t, WIDTH),
                                          .segments = segments,
                                          .n_sequences = n_sequences,

@@ -58,6 +58,8 @@ static void a_bad_expression_is_refused_with_what_would_be_right(void **state)
     refuses("adakv(tova))", "nothing more was expected");
     refuses("blend(adakv(tova), tova)", "must be outermost");
     refuses("adakv(full)", "evicts nothing");
+    refuses("blend(oracle,h2o)", "gone by then");
+    refuses("adakv(blend(snapkv,oracle))", "gone by then");
     refuses("", "expected the name of a rule");
     refuses("adakv(adakv(tova))", "one of them can share the budget");
     refuses("snapkv:window=4,window=5", "rule 'snapkv': 'window' is given twice");
