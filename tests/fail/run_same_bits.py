@@ -2,10 +2,12 @@
 """run_same_bits.py - how a cell was computed does not show in its bytes.
 
 One thread or two, groups of one variant or of all, the kernels of one instruction set
-or another, a sweep or the cell alone: the same digest. SPDX-License-Identifier: MIT
+or another, a sweep or the cell alone: the same digest. A limit of the memory that is just
+enough is kept. SPDX-License-Identifier: MIT
 """
 import pathlib
 import re
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -33,6 +35,13 @@ def smallest_memory(path):
     raise AssertionError(f"still refused with {limit}: {done.stderr}")
 
 
+def most_memory(path):
+    """The most bytes that all accounts together held in a phase of a cell."""
+    with sqlite3.connect(path) as db:
+        return db.execute("select max(bytes) from (select sum(peak_bytes) as bytes "
+                          "from memory group by cell_id, phase)").fetchone()[0]
+
+
 def main():
     passed = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -44,11 +53,13 @@ def main():
         ways = {"one thread": ["-j", "1"], "two threads": ["-j", "2"],
                 "plain": ["--isa", "plain"],
                 "small memory": ["--memory", smallest_memory(path("none"))]}
+        limit = float(ways["small memory"][1].removesuffix("MiB")) * 2**20
         for name, options in ways.items():
             got = experiment.digest(experiment.run(path(name), *options))
             assert got == want, f"{name} ({options}): {got}, expected {want}"
             print(f"{name}: digest equal")
             passed += 1
+        assert most_memory(path("small memory")) <= limit < most_memory(path("sweep"))
         for i, only in enumerate(ALONE):
             experiment.run(path(f"alone{i}"), "--only", only)
             alone = experiment.cells(path(f"alone{i}"))
