@@ -348,6 +348,25 @@ static void computations_that_are_not_done_are_refused_by_name(void **state)
     fb_model_close(good);
 }
 
+/* Formats of which only the size is known have no numbers to read. */
+static void rotary_factors_are_in_a_format_that_can_be_read(void **state)
+{
+    static const uint32_t by_size[] = {24, 25, 26, 27, 28}; /* I8 to I64, F64 */
+
+    (void)state;
+    for (size_t i = 0; i < sizeof by_size / sizeof *by_size; i++) {
+        const make_llama_change odd = {
+            .add = "rope_freqs.weight", .add_columns = 8, .add_type = by_size[i]};
+        char wanted[96];
+
+        (void)snprintf(wanted, sizeof wanted,
+                       "tensor 'rope_freqs.weight' is [1, 8] in %s; [1, 8] in F32",
+                       fb_blocks_find(by_size[i])->name);
+        make_llama(&file, &odd);
+        refused(FB_FORMAT, wanted);
+    }
+}
+
 static void other_architectures_are_refused_by_name(void **state)
 {
     (void)state;
@@ -422,6 +441,7 @@ int main(void)
         cmocka_unit_test(tensors_are_exactly_those_of_a_llama),
         cmocka_unit_test(numbers_that_are_not_finite_are_refused),
         cmocka_unit_test(computations_that_are_not_done_are_refused_by_name),
+        cmocka_unit_test(rotary_factors_are_in_a_format_that_can_be_read),
         cmocka_unit_test(other_architectures_are_refused_by_name),
         cmocka_unit_test(every_failing_allocation_is_reported),
         cmocka_unit_test(models_are_found_by_path_or_in_their_folder),
