@@ -45,6 +45,7 @@ typedef struct fb_gguf_array {
     int64_t n; /* elements not yet taken */
     uint32_t type;
     const uint8_t *at;
+    size_t left; /* bytes from `at` on */
 } fb_gguf_array;
 
 FB_MUST_USE fb_status fb_gguf_strings(const fb_gguf *gguf, const char *key,
@@ -53,6 +54,7 @@ FB_MUST_USE fb_status fb_gguf_ints(const fb_gguf *gguf, const char *key,
                                    fb_gguf_array *out);
 FB_MUST_USE fb_status fb_gguf_reals(const fb_gguf *gguf, const char *key,
                                     fb_gguf_array *out);
+/* Empty where the file no longer holds what was checked: others may write to it. */
 fb_span fb_gguf_next_string(fb_gguf_array *array); /* n > 0 */
 int64_t fb_gguf_next_int(fb_gguf_array *array);    /* n > 0 */
 double fb_gguf_next_real(fb_gguf_array *array);    /* n > 0 */
