@@ -10,6 +10,7 @@
 #ifndef FB_MODEL_GGUF_H
 #define FB_MODEL_GGUF_H
 
+#include "base/file.h"
 #include "base/span.h"
 #include "model/stored.h"
 
@@ -25,7 +26,7 @@ FB_MUST_USE fb_status fb_gguf_open(fb_gguf **out, const char *path);
 FB_MUST_USE fb_status fb_gguf_open_bytes(fb_gguf **out, const uint8_t *bytes, size_t n);
 void fb_gguf_close(fb_gguf *gguf); /* takes NULL */
 
-fb_span fb_gguf_bytes(const fb_gguf *gguf);                 /* the whole file */
+const fb_map *fb_gguf_map(const fb_gguf *gguf);             /* lent: the whole file */
 const fb_stored_list *fb_gguf_tensors(const fb_gguf *gguf); /* lent */
 
 /* Metadata. A missing key, another type or a value out of range is FB_FORMAT with the

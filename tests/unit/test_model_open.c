@@ -13,9 +13,14 @@
 #include "tests/support/make_llama.h"
 #include "tests/support/test.h"
 
+#include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { HEADS = 4, KV_HEADS = 2, HEAD = 32, WIDTH = 52, FFN = 4, VOCABULARY = 64 };
@@ -367,6 +372,42 @@ static void rotary_factors_are_in_a_format_that_can_be_read(void **state)
     }
 }
 
+/* Touches the file again and again: its times change, whatever the clock's tick. */
+static void *touch(void *is_done)
+{
+    for (time_t second = 1; !atomic_load((atomic_bool *)is_done); second++) {
+        const struct timespec times[2] = {{.tv_sec = second}, {.tv_sec = second}};
+
+        (void)utimensat(AT_FDCWD, path, times, 0);
+    }
+    return NULL;
+}
+
+static void a_file_that_changes_while_it_is_read_is_refused(void **state)
+{
+    const size_t before = fb_memory_now(FB_ACCOUNT_other);
+    static atomic_bool is_done;
+    fb_status status = FB_OK;
+    fb_model *m = NULL;
+    pthread_t thread;
+
+    (void)state;
+    make_llama(&file, NULL);
+    write_file();
+    assert_int_equal(pthread_create(&thread, NULL, touch, &is_done), 0);
+    for (int tries = 0; tries < 5000 && status == FB_OK; tries++) {
+        fb_model_close(m);
+        status = fb_model_open(&m, NULL, path, NULL);
+    }
+    atomic_store(&is_done, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_fails(status, FB_IO, "changed while it was read; run again when nobody");
+    assert_null(m);
+    assert_ok(fb_model_open(&m, NULL, path, NULL));
+    fb_model_close(m);
+    assert_int_equal(fb_memory_now(FB_ACCOUNT_other), before);
+}
+
 static void other_architectures_are_refused_by_name(void **state)
 {
     (void)state;
@@ -442,6 +483,7 @@ int main(void)
         cmocka_unit_test(numbers_that_are_not_finite_are_refused),
         cmocka_unit_test(computations_that_are_not_done_are_refused_by_name),
         cmocka_unit_test(rotary_factors_are_in_a_format_that_can_be_read),
+        cmocka_unit_test(a_file_that_changes_while_it_is_read_is_refused),
         cmocka_unit_test(other_architectures_are_refused_by_name),
         cmocka_unit_test(every_failing_allocation_is_reported),
         cmocka_unit_test(models_are_found_by_path_or_in_their_folder),
