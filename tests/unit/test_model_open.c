@@ -353,6 +353,34 @@ static void computations_that_are_not_done_are_refused_by_name(void **state)
     fb_model_close(good);
 }
 
+static void gguf_keys_that_ask_for_another_computation_are_refused(void **state)
+{
+    static const char *const keys[] = {
+        "llama.attention.output_scale", "llama.attention.sliding_window_pattern",
+        "llama.attention.temperature_length", "llama.attention.temperature_scale",
+        "llama.rope.scaling.alpha"};
+    char wanted[96];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const make_llama_change asks = {.key = keys[i], .value = 1};
+        const make_llama_change is_neutral = {.key = keys[i], .value = 0};
+        fb_model *good = NULL;
+
+        (void)snprintf(wanted, sizeof wanted, "'%s' is 1; only 0 is understood",
+                       keys[i]);
+        make_llama(&file, &asks);
+        refused(FB_UNSUPPORTED, wanted);
+        make_llama(&file, &is_neutral);
+        write_file();
+        assert_ok(fb_model_open(&good, NULL, path, NULL));
+        fb_model_close(good);
+    }
+    make_llama(&file, &(make_llama_change){.bool_key = "llama.attention.causal"});
+    refused(FB_UNSUPPORTED,
+            "'llama.attention.causal' is false; only true is understood");
+}
+
 /* Formats of which only the size is known have no numbers to read. */
 static void rotary_factors_are_in_a_format_that_can_be_read(void **state)
 {
@@ -482,6 +510,7 @@ int main(void)
         cmocka_unit_test(tensors_are_exactly_those_of_a_llama),
         cmocka_unit_test(numbers_that_are_not_finite_are_refused),
         cmocka_unit_test(computations_that_are_not_done_are_refused_by_name),
+        cmocka_unit_test(gguf_keys_that_ask_for_another_computation_are_refused),
         cmocka_unit_test(rotary_factors_are_in_a_format_that_can_be_read),
         cmocka_unit_test(a_file_that_changes_while_it_is_read_is_refused),
         cmocka_unit_test(other_architectures_are_refused_by_name),
