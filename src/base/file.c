@@ -46,29 +46,58 @@ static void close_file(int file)
     if (file >= 0) (void)close(file);
 }
 
-/* Open mappings. A mapping without a slot is only not known to handlers. */
-enum { MOST_MAPS = 64 };
+/* --- states --- */
+
+static fb_file_state state_of(const struct stat *info)
+{
+    return (fb_file_state){.device = (uint64_t)info->st_dev,
+                           .inode = (uint64_t)info->st_ino,
+                           .size = (int64_t)info->st_size,
+                           .modified = (int64_t)info->st_mtim.tv_sec,
+                           .modified_ns = (int64_t)info->st_mtim.tv_nsec,
+                           .changed = (int64_t)info->st_ctim.tv_sec,
+                           .changed_ns = (int64_t)info->st_ctim.tv_nsec};
+}
+
+fb_file_state fb_file_state_of(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 ? state_of(&info) : (fb_file_state){0};
+}
+
+bool fb_file_state_equal(fb_file_state a, fb_file_state b)
+{
+    return a.device == b.device && a.inode == b.inode && a.size == b.size &&
+           a.modified == b.modified && a.modified_ns == b.modified_ns &&
+           a.changed == b.changed && a.changed_ns == b.changed_ns;
+}
+
+/* --- mappings --- */
+
 static struct {
     _Atomic uintptr_t begin; /* 0: free */
     atomic_size_t n;
-} maps[MOST_MAPS];
+} maps[FB_MOST_MAPS];
 
-static void remember_map(const fb_map *map)
+/* False: there are as many as can be known to handlers. */
+static bool remember_map(const fb_map *map)
 {
-    for (int i = 0; i < MOST_MAPS; i++) {
+    for (int i = 0; i < FB_MOST_MAPS; i++) {
         uintptr_t none = 0;
 
         if (!atomic_compare_exchange_strong(&maps[i].begin, &none,
                                             (uintptr_t)map->bytes))
             continue;
         atomic_store(&maps[i].n, map->n);
-        return;
+        return true;
     }
+    return false;
 }
 
 static void forget_map(const fb_map *map)
 {
-    for (int i = 0; i < MOST_MAPS; i++)
+    for (int i = 0; i < FB_MOST_MAPS; i++)
         if (atomic_load(&maps[i].begin) == (uintptr_t)map->bytes) {
             atomic_store(&maps[i].n, 0);
             atomic_store(&maps[i].begin, 0);
@@ -78,7 +107,7 @@ static void forget_map(const fb_map *map)
 
 bool fb_map_holds(const void *address)
 {
-    for (int i = 0; i < MOST_MAPS; i++) {
+    for (int i = 0; i < FB_MOST_MAPS; i++) {
         const uintptr_t begin = atomic_load(&maps[i].begin);
 
         if (begin != 0 && (uintptr_t)address >= begin &&
@@ -106,8 +135,13 @@ fb_status fb_map_open(fb_map *out, const char *path)
         status = fb_fail(FB_IO, "cannot map: %s", strerror(errno));
         goto done;
     }
-    *out = (fb_map){.bytes = bytes, .n = (size_t)info.st_size};
-    remember_map(out);
+    *out = (fb_map){bytes, (size_t)info.st_size, state_of(&info)};
+    if (!remember_map(out)) {
+        (void)munmap(bytes, out->n);
+        *out = (fb_map){0};
+        status =
+            fb_fail(FB_IO, "cannot map: %d files are mapped already", FB_MOST_MAPS);
+    }
 done:
     close_file(file); /* a mapping outlives its descriptor */
     return status;

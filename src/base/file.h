@@ -15,10 +15,23 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* By what a file is taken for the same, with the same bytes; all 0 where there is none. A
+ * change within one tick of the file system's clock does not show. */
+typedef struct fb_file_state {
+    uint64_t device, inode;
+    int64_t size, modified, modified_ns, changed, changed_ns; /* bytes, s, ns, s, ns */
+} fb_file_state;
+
+fb_file_state fb_file_state_of(const char *path);
+bool fb_file_state_equal(fb_file_state a, fb_file_state b);
+
 typedef struct fb_map {
     const uint8_t *bytes;
     size_t n;
+    fb_file_state state; /* when it was opened */
 } fb_map;
+
+enum { FB_MOST_MAPS = 2048 }; /* at one time */
 
 /* Maps a file read-only. FB_NOT_FOUND, FB_FORMAT (empty, not regular), FB_IO. */
 FB_MUST_USE fb_status fb_map_open(fb_map *out, const char *path);

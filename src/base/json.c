@@ -51,6 +51,10 @@ fb_status fb_json_parse(fb_json **out, const char *text, size_t n)
     (void)pthread_once(&once, use_our_memory);
     ran_out = false;
     *out = json_loadb(n == 0 ? "" : text, n, JSON_REJECT_DUPLICATES, &error);
+    if (ran_out) { /* a key may be another one then, without an error */
+        json_decref(*out);
+        *out = NULL;
+    }
     return *out == NULL ? explain(&error, text, n) : FB_OK;
 }
 

@@ -103,6 +103,7 @@ typedef struct word {
     fb_span text;
     int32_t n; /* symbols */
     size_t n_heap;
+    bool was_unknown; /* what was split off last */
 } word;
 
 static void add_symbol(word *w, int32_t id, size_t begin, size_t n)
@@ -110,12 +111,7 @@ static void add_symbol(word *w, int32_t id, size_t begin, size_t n)
     w->bpe->symbols[w->n] = (struct fb_bpe_symbol){
         id, w->n - 1, w->n + 1, NONE, NONE, (uint32_t)begin, (uint32_t)n};
     w->n++;
-}
-
-static bool is_unknown_again(const word *w)
-{
-    return w->v->fuses_unknown && w->n > 0 &&
-           w->bpe->symbols[w->n - 1].id == w->v->unknown;
+    w->was_unknown = false;
 }
 
 static bool has_bytes(const fb_vocabulary *v, fb_span text)
@@ -127,7 +123,7 @@ static bool has_bytes(const fb_vocabulary *v, fb_span text)
     return has_all;
 }
 
-/* The symbols of a character that has no token. */
+/* The symbols of a character, or of a byte, that has no token. */
 static void add_unknown(word *w, size_t begin, size_t n)
 {
     const fb_vocabulary *v = w->v;
@@ -135,8 +131,9 @@ static void add_unknown(word *w, size_t begin, size_t n)
     if (has_bytes(v, (fb_span){w->text.bytes + begin, n})) {
         for (size_t i = begin; i < begin + n; i++)
             add_symbol(w, v->byte[(unsigned char)w->text.bytes[i]], i, 1);
-    } else if (v->unknown >= 0 && !is_unknown_again(w)) {
-        add_symbol(w, v->unknown, begin, n);
+    } else if (v->unknown >= 0) {
+        if (!w->was_unknown || !v->fuses_unknown) add_symbol(w, v->unknown, begin, n);
+        w->was_unknown = true;
     }
 }
 
@@ -160,13 +157,16 @@ static void split_characters(word *w)
     }
 }
 
-/* One symbol per byte that has a token. */
+/* One symbol per byte. */
 static void split_bytes(word *w)
 {
     for (size_t i = 0; i < w->text.n; i++) {
         const int32_t id = w->v->byte[(unsigned char)w->text.bytes[i]];
 
-        if (id >= 0) add_symbol(w, id, i, 1);
+        if (id >= 0)
+            add_symbol(w, id, i, 1);
+        else
+            add_unknown(w, i, 1);
     }
 }
 

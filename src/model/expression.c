@@ -94,12 +94,18 @@ static fb_status add_group_end(translation *t)
     return FB_OK;
 }
 
-/* "{2,3}"; "{2,3}+" is twice repeated to one and possessive to the other. */
+/* "{2}", "{2,}", "{2,3}". "{,3}" is a plain text to some versions of PCRE2 and "{1,2,3}"
+ * to all; "{2,3}+" is twice repeated to one and possessive to the other, "{2}?" optional
+ * to one and twice to the other. */
 static fb_status add_count(translation *t)
 {
-    const size_t n = strspn(t->at + 1, "0123456789,");
+    static const char digits[] = "0123456789";
+    const size_t n_low = strspn(t->at + 1, digits);
+    const bool is_range = t->at[1 + n_low] == ',';
+    const size_t n = n_low + (is_range ? 1 + strspn(t->at + 2 + n_low, digits) : 0);
 
-    if (n == 0 || n > 7 || t->at[1 + n] != '}' || t->at[2 + n] == '+') return refuse(t);
+    if (n_low == 0 || n > 7 || t->at[1 + n] != '}') return refuse(t);
+    if (t->at[2 + n] == '+' || (t->at[2 + n] == '?' && !is_range)) return refuse(t);
     copy(t, 2 + n);
     return FB_OK;
 }

@@ -88,37 +88,57 @@ static fb_status read_rotary_dim(fb_model_facts *f, const fb_settings *s)
                    f->rotary_dim, f->head_dim);
 }
 
+/* The number under a key of GGUF, if it is there, is the one that asks for nothing. */
+static fb_status want_neutral(const fb_settings *s, const char *name, double neutral)
+{
+    char key[96];
+    double value;
+
+    (void)snprintf(key, sizeof key, "%s.%s", s->family->gguf, name);
+    if (!fb_gguf_has(s->gguf, key)) return FB_OK;
+    FB_TRY(fb_gguf_real(s->gguf, key, &value));
+    if (value == neutral) return FB_OK;
+    return fb_fail(FB_UNSUPPORTED, "'%s' is %g; only %g is understood", key, value,
+                   neutral);
+}
+
+/* Every token sees those before it, and no other. */
+static fb_status want_causal(const fb_settings *s)
+{
+    char key[96];
+    bool is_causal;
+
+    (void)snprintf(key, sizeof key, "%s.attention.causal", s->family->gguf);
+    if (!fb_gguf_has(s->gguf, key)) return FB_OK;
+    FB_TRY(fb_gguf_bool(s->gguf, key, &is_causal));
+    if (is_causal) return FB_OK;
+    return fb_fail(FB_UNSUPPORTED, "'%s' is false; only true is understood", key);
+}
+
 /* Keys of GGUF for a computation that is not done here, and the value that asks for
  * none. */
 static fb_status refuse_gguf_extras(const fb_settings *s)
 {
-    static const struct {
-        const char *key;
-        double neutral;
-    } extra[] = {
-        {"expert_count", 0},
-        {"attention.clamp_kqv", 0},
-        {"attention.max_alibi_bias", 0},
-        {"attention.scale", 0},
-        {"attn_logit_softcapping", 0},
-        {"final_logit_softcapping", 0},
-        {"logit_scale", 0},
-        {"embedding_scale", 0},
-        {"residual_scale", 0},
-    };
+    static const char *const extra[] = {"expert_count",
+                                        "attention.clamp_kqv",
+                                        "attention.max_alibi_bias",
+                                        "attention.scale",
+                                        "attention.output_scale",
+                                        "attention.temperature_length",
+                                        "attention.temperature_scale",
+                                        "attn_logit_softcapping",
+                                        "final_logit_softcapping",
+                                        "logit_scale",
+                                        "embedding_scale",
+                                        "residual_scale",
+                                        "rope.scaling.alpha"};
 
-    for (size_t i = 0; i < sizeof extra / sizeof *extra; i++) {
-        char key[96];
-        double value;
-
-        (void)snprintf(key, sizeof key, "%s.%s", s->family->gguf, extra[i].key);
-        if (!fb_gguf_has(s->gguf, key)) continue;
-        FB_TRY(fb_gguf_real(s->gguf, key, &value));
-        if (!(value == extra[i].neutral))
-            return fb_fail(FB_UNSUPPORTED, "'%s' is %g; only %g is understood", key,
-                           value, extra[i].neutral);
-    }
-    return FB_OK;
+    for (size_t i = 0; i < sizeof extra / sizeof *extra; i++)
+        FB_TRY(want_neutral(s, extra[i], 0));
+    /* Every which layer is global: the family says so already. */
+    FB_TRY(
+        want_neutral(s, "attention.sliding_window_pattern", s->family->global_every));
+    return want_causal(s);
 }
 
 static fb_status check_activation(const fb_settings *s, const char *key)

@@ -43,9 +43,9 @@ static fb_status read_pattern(const fb_model_facts *f, fb_layer_facts *layer,
     int64_t every = f->family->global_every, from = 0;
 
     if (s->config != NULL) {
-        FB_TRY(fb_config_int_or(s->config, "_sliding_window_pattern", 1, f->layers,
+        FB_TRY(fb_config_int_or(s->config, "_sliding_window_pattern", 1, INT32_MAX,
                                 &every));
-        FB_TRY(fb_config_int_or(s->config, "sliding_window_pattern", 1, f->layers,
+        FB_TRY(fb_config_int_or(s->config, "sliding_window_pattern", 1, INT32_MAX,
                                 &every));
     }
     FB_TRY(fb_settings_int_or(s, FB_FIELD_window_from, 0, INT32_MAX, &from));

@@ -194,7 +194,9 @@ static fb_status read_factor_tensor(const fb_model_facts *f, fb_facts_room *room
     const fb_shown name = fb_span_show(t->name);
     const int64_t half = f->rotary_dim / 2;
 
-    if (t->rows != 1 || t->columns != half || t->format->per_block != 1)
+    /* Formats of whole numbers and F64 are known by size only. */
+    if (t->rows != 1 || t->columns != half || t->format->per_block != 1 ||
+        t->format->unpack == NULL)
         return fb_fail(FB_FORMAT,
                        "tensor '%s' is [%" PRId64 ", %" PRId64 "] in %s; [1, %" PRId64
                        "] in F32 would be right",

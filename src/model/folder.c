@@ -4,7 +4,6 @@
  */
 #include "model/folder.h"
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/identity.h"
@@ -16,7 +15,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MOST_SHARDS = 1024, MOST_CONFIG = 16 << 20, MOST_INDEX = 64 << 20 };
+enum { MOST_CONFIG = 16 << 20, MOST_INDEX = 64 << 20 };
+/* All of them and a small file are mapped at one time. */
+enum { MOST_SHARDS = FB_MOST_MAPS / 2 };
 
 static const char single[] = "model.safetensors";
 static const char index_name[] = "model.safetensors.index.json";
@@ -25,6 +26,9 @@ static const char index_name[] = "model.safetensors.index.json";
 static const char *const small_files[] = {
     "config.json",     "generation_config.json", "tokenizer.json",
     "tokenizer.model", "tokenizer_config.json",  "chat_template.jinja"};
+
+/* What decides which files are read, or whether. */
+static const char *const deciding_files[] = {single, index_name, "added_tokens.json"};
 
 struct fb_folder {
     char *path;
@@ -93,6 +97,22 @@ fb_status fb_folder_read_json(fb_json **out, const char *folder, const char *nam
         status = fb_fail(FB_FORMAT, "not a JSON object");
     fb_free(text);
     return fb_context(status, "%s", name);
+}
+
+/* --- guarding ------------------------------------------------------------------- */
+
+static fb_status guard_files(fb_guard *guard, const char *folder,
+                             const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char *path;
+        fb_status status = fb_folder_path(&path, folder, names[i]);
+
+        if (status == FB_OK) status = fb_guard_add(guard, path);
+        fb_free(path);
+        FB_TRY(status);
+    }
+    return FB_OK;
 }
 
 /* --- shards --------------------------------------------------------------------- */
@@ -191,24 +211,29 @@ static fb_status check_index(const fb_folder *f)
 
 /* --- the whole ------------------------------------------------------------------ */
 
-static fb_status read_all(fb_folder *f, const char *path)
+static fb_status read_all(fb_folder *f, const char *path, fb_guard *guard)
 {
     f->path = fb_strdup(path);
     if (f->path == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a path");
+    FB_TRY(guard_files(guard, path, small_files,
+                       sizeof small_files / sizeof *small_files));
+    FB_TRY(guard_files(guard, path, deciding_files,
+                       sizeof deciding_files / sizeof *deciding_files));
     FB_TRY(fb_folder_read_json(&f->config, f->path, "config.json", MOST_CONFIG));
     FB_TRY(choose_files(f));
+    FB_TRY(guard_files(guard, path, (const char *const *)f->names, f->n_shards));
     FB_TRY(open_shards(f));
     return check_index(f);
 }
 
-fb_status fb_folder_open(fb_folder **out, const char *path)
+fb_status fb_folder_open(fb_folder **out, const char *path, fb_guard *guard)
 {
     fb_folder *f = fb_zalloc(FB_ACCOUNT_other, sizeof *f);
     fb_status status;
 
     *out = NULL;
     if (f == NULL) return fb_fail(FB_NO_MEMORY, "no memory to open a model");
-    status = read_all(f, path);
+    status = read_all(f, path, guard);
     if (status == FB_OK)
         *out = f;
     else
@@ -245,21 +270,17 @@ size_t fb_folder_bytes(const fb_folder *f)
     size_t n = 0;
 
     for (size_t i = 0; i < f->n_shards; i++)
-        n += fb_safetensors_bytes(f->shards[i]).n;
+        n += fb_safetensors_map(f->shards[i])->n;
     return n;
 }
 
-static fb_status add_file(const fb_folder *f, const char *name, fb_span bytes,
-                          fb_hash *hash)
+static void add_file(const char *name, const fb_map *map, fb_hash *hash)
 {
-    char hex[FB_HASH_HEX], *path;
+    char hex[FB_HASH_HEX];
 
-    FB_TRY(fb_folder_path(&path, f->path, name));
-    fb_identity(path, bytes.bytes, bytes.n, hex);
-    fb_free(path);
+    fb_identity(map, hex);
     fb_hash_add(hash, name, strlen(name) + 1);
     fb_hash_add(hash, hex, sizeof hex);
-    return FB_OK;
 }
 
 static fb_status add_small_file(const fb_folder *f, const char *name, fb_hash *hash)
@@ -273,9 +294,9 @@ static fb_status add_small_file(const fb_folder *f, const char *name, fb_hash *h
     status = fb_map_open(&map, path);
     fb_free(path);
     if (status != FB_OK) return fb_context(status, "%s", name);
-    status = add_file(f, name, (fb_span){(const char *)map.bytes, map.n}, hash);
+    add_file(name, &map, hash);
     fb_map_close(&map);
-    return status;
+    return FB_OK;
 }
 
 fb_status fb_folder_identity(const fb_folder *f, char out[FB_HASH_HEX])
@@ -286,7 +307,7 @@ fb_status fb_folder_identity(const fb_folder *f, char out[FB_HASH_HEX])
     for (size_t i = 0; i < sizeof small_files / sizeof *small_files; i++)
         FB_TRY(add_small_file(f, small_files[i], &hash));
     for (size_t i = 0; i < f->n_shards; i++)
-        FB_TRY(add_file(f, f->names[i], fb_safetensors_bytes(f->shards[i]), &hash));
+        add_file(f->names[i], fb_safetensors_map(f->shards[i]), &hash);
     fb_hash_hex(&hash, out);
     return FB_OK;
 }

@@ -8,11 +8,14 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "model/guard.h"
 #include "model/stored.h"
 
 typedef struct fb_folder fb_folder;
 
-FB_MUST_USE fb_status fb_folder_open(fb_folder **out, const char *path);
+/* Notes in `guard`, before it reads one, all files that make the model or would. */
+FB_MUST_USE fb_status fb_folder_open(fb_folder **out, const char *path,
+                                     fb_guard *guard);
 void fb_folder_close(fb_folder *folder); /* takes NULL */
 
 bool fb_is_folder(const char *path);

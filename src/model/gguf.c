@@ -13,7 +13,6 @@
  */
 #include "model/gguf.h"
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/cursor.h"
@@ -340,7 +339,7 @@ fb_status fb_gguf_open_bytes(fb_gguf **out, const uint8_t *bytes, size_t n)
 
     *out = NULL;
     if (g == NULL) return fb_fail(FB_NO_MEMORY, "no memory to open a file");
-    g->map = (fb_map){bytes, n};
+    g->map = (fb_map){.bytes = bytes, .n = n};
     return finish(out, g);
 }
 
@@ -353,9 +352,9 @@ void fb_gguf_close(fb_gguf *g)
     fb_free(g);
 }
 
-fb_span fb_gguf_bytes(const fb_gguf *g)
+const fb_map *fb_gguf_map(const fb_gguf *g)
 {
-    return (fb_span){(const char *)g->map.bytes, g->map.n};
+    return &g->map;
 }
 
 const fb_stored_list *fb_gguf_tensors(const fb_gguf *g)

@@ -10,6 +10,7 @@
 #ifndef FB_MODEL_GGUF_H
 #define FB_MODEL_GGUF_H
 
+#include "base/file.h"
 #include "base/span.h"
 #include "model/stored.h"
 
@@ -25,7 +26,7 @@ FB_MUST_USE fb_status fb_gguf_open(fb_gguf **out, const char *path);
 FB_MUST_USE fb_status fb_gguf_open_bytes(fb_gguf **out, const uint8_t *bytes, size_t n);
 void fb_gguf_close(fb_gguf *gguf); /* takes NULL */
 
-fb_span fb_gguf_bytes(const fb_gguf *gguf);                 /* the whole file */
+const fb_map *fb_gguf_map(const fb_gguf *gguf);             /* lent: the whole file */
 const fb_stored_list *fb_gguf_tensors(const fb_gguf *gguf); /* lent */
 
 /* Metadata. A missing key, another type or a value out of range is FB_FORMAT with the
@@ -45,6 +46,7 @@ typedef struct fb_gguf_array {
     int64_t n; /* elements not yet taken */
     uint32_t type;
     const uint8_t *at;
+    size_t left; /* bytes from `at` on */
 } fb_gguf_array;
 
 FB_MUST_USE fb_status fb_gguf_strings(const fb_gguf *gguf, const char *key,
@@ -53,6 +55,7 @@ FB_MUST_USE fb_status fb_gguf_ints(const fb_gguf *gguf, const char *key,
                                    fb_gguf_array *out);
 FB_MUST_USE fb_status fb_gguf_reals(const fb_gguf *gguf, const char *key,
                                     fb_gguf_array *out);
+/* Empty where the file no longer holds what was checked: others may write to it. */
 fb_span fb_gguf_next_string(fb_gguf_array *array); /* n > 0 */
 int64_t fb_gguf_next_int(fb_gguf_array *array);    /* n > 0 */
 double fb_gguf_next_real(fb_gguf_array *array);    /* n > 0 */

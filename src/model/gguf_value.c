@@ -167,7 +167,7 @@ static fb_status array(const fb_gguf *g, const char *key, bool is_right(uint32_t
     if (pair->n > INT32_MAX)
         return fb_fail(FB_FORMAT, "'%s' has %" PRIu64 " elements; at most %d are read",
                        key, pair->n, INT32_MAX);
-    *out = (fb_gguf_array){(int64_t)pair->n, pair->element, pair->at};
+    *out = (fb_gguf_array){(int64_t)pair->n, pair->element, pair->at, pair->n_bytes};
     return FB_OK;
 }
 
@@ -188,12 +188,14 @@ fb_status fb_gguf_reals(const fb_gguf *g, const char *key, fb_gguf_array *out)
 
 fb_span fb_gguf_next_string(fb_gguf_array *a)
 {
-    fb_cursor c = {a->at, 8, false}; /* the reader checked that it is all there */
-    const fb_span span = {(const char *)a->at + 8, (size_t)fb_cursor_uint(&c, 8)};
+    fb_cursor c = {a->at, a->left, false};
+    const uint64_t n = fb_cursor_uint(&c, 8);
+    const uint8_t *bytes = fb_cursor_skip(&c, n);
 
-    a->at += 8 + span.n;
+    a->at = c.at;
+    a->left = c.left;
     a->n--;
-    return span;
+    return bytes == NULL ? (fb_span){"", 0} : (fb_span){(const char *)bytes, (size_t)n};
 }
 
 int64_t fb_gguf_next_int(fb_gguf_array *a)

@@ -6,7 +6,6 @@
 #ifndef FB_MODEL_GGUF_VALUE_H
 #define FB_MODEL_GGUF_VALUE_H
 
-#include "base/file.h"
 #include "model/gguf.h"
 
 /* Types of metadata values, by GGUF's numbers. */

@@ -8,7 +8,6 @@
  */
 #include "model/identity.h"
 
-#include "base/file.h"
 #include "base/memory.h"
 
 #include <inttypes.h>
@@ -41,16 +40,17 @@ static void make_folders(char *path)
 }
 
 /* The name of the file in which the hash of this file is remembered. */
-static void add_name(fb_text *path, const struct stat *info)
+static void add_name(fb_text *path, const fb_file_state *state)
 {
     char name[FB_HASH_HEX];
     fb_text key;
 
     fb_text_init(&key, 1 << 10);
-    fb_text_printf(&key, "%ju %ju %jd %jd.%09ld %jd.%09ld", (uintmax_t)info->st_dev,
-                   (uintmax_t)info->st_ino, (intmax_t)info->st_size,
-                   (intmax_t)info->st_mtim.tv_sec, info->st_mtim.tv_nsec,
-                   (intmax_t)info->st_ctim.tv_sec, info->st_ctim.tv_nsec);
+    fb_text_printf(&key,
+                   "%" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64 ".%09" PRId64
+                   " %" PRId64 ".%09" PRId64,
+                   state->device, state->inode, state->size, state->modified,
+                   state->modified_ns, state->changed, state->changed_ns);
     if (key.failed) path->failed = true;
     fb_hash_bytes(fb_text_string(&key), key.n, name);
     fb_text_printf(path, "/%s", name);
@@ -70,30 +70,28 @@ static bool recall(const char *path, char out[FB_HASH_HEX])
     return is_hash;
 }
 
-static bool is_settled(const struct stat *info)
+static bool is_settled(const fb_file_state *state)
 {
-    const time_t last = info->st_mtim.tv_sec > info->st_ctim.tv_sec
-                            ? info->st_mtim.tv_sec
-                            : info->st_ctim.tv_sec;
+    const int64_t last =
+        state->modified > state->changed ? state->modified : state->changed;
 
-    return time(NULL) > last + 1;
+    return (int64_t)time(NULL) > last + 1;
 }
 
-void fb_identity(const char *path, const void *bytes, size_t n, char out[FB_HASH_HEX])
+void fb_identity(const fb_map *map, char out[FB_HASH_HEX])
 {
-    struct stat info;
     fb_text place;
 
-    if (n < SMALL || stat(path, &info) != 0 || (uintmax_t)info.st_size != n) {
-        fb_hash_bytes(bytes, n, out);
+    if (map->n < SMALL || (uint64_t)map->state.size != map->n) {
+        fb_hash_bytes(map->bytes, map->n, out);
         return;
     }
     fb_text_init(&place, 1 << 16);
     fb_cache_folder(&place, "hashes");
-    add_name(&place, &info);
+    add_name(&place, &map->state);
     if (place.failed || !recall(place.bytes, out)) {
-        fb_hash_bytes(bytes, n, out);
-        if (!place.failed && is_settled(&info)) {
+        fb_hash_bytes(map->bytes, map->n, out);
+        if (!place.failed && is_settled(&map->state)) {
             make_folders(place.bytes);
             (void)!fb_file_write(place.bytes, out, FB_HASH_HEX - 1);
         }

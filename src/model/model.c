@@ -13,6 +13,7 @@
 #include "model/facts_read.h"
 #include "model/folder.h"
 #include "model/gguf.h"
+#include "model/guard.h"
 #include "model/identity.h"
 #include "model/tokens.h"
 
@@ -40,6 +41,7 @@ typedef struct files {
     const char *path;
     fb_gguf *gguf;
     fb_folder *folder;
+    fb_guard guard;
 } files;
 
 /* --- facts ---------------------------------------------------------------------- */
@@ -154,15 +156,15 @@ static void hash_tokenizer(fb_model *m, const fb_gguf *g)
 
 static fb_status read_gguf_facts(fb_model *m, const files *x)
 {
-    const fb_span bytes = fb_gguf_bytes(x->gguf);
+    const fb_map *map = fb_gguf_map(x->gguf);
     fb_settings settings = {.gguf = x->gguf};
     fb_span architecture;
 
     FB_TRY(fb_gguf_string(x->gguf, "general.architecture", &architecture));
     FB_TRY(fb_family_of_gguf(&settings.family, architecture));
     FB_TRY(fb_facts_read(&m->facts, &m->room, &settings, tensors_of(x)));
-    m->facts.file_bytes = bytes.n;
-    fb_identity(x->path, bytes.bytes, bytes.n, m->facts.sha256);
+    m->facts.file_bytes = map->n;
+    fb_identity(map, m->facts.sha256);
     hash_tokenizer(m, x->gguf);
     return FB_OK;
 }
@@ -250,11 +252,13 @@ static fb_status open_files(files *x, const char *path)
     fb_span bytes;
 
     *x = (files){.path = path};
-    if (!fb_is_builtin(path))
-        return fb_is_folder(path) ? fb_folder_open(&x->folder, path)
-                                  : fb_gguf_open(&x->gguf, path);
-    FB_TRY(fb_builtin_find(&bytes, path));
-    return fb_gguf_open_bytes(&x->gguf, (const uint8_t *)bytes.bytes, bytes.n);
+    if (fb_is_builtin(path)) {
+        FB_TRY(fb_builtin_find(&bytes, path));
+        return fb_gguf_open_bytes(&x->gguf, (const uint8_t *)bytes.bytes, bytes.n);
+    }
+    if (fb_is_folder(path)) return fb_folder_open(&x->folder, path, &x->guard);
+    FB_TRY(fb_guard_add(&x->guard, path));
+    return fb_gguf_open(&x->gguf, path);
 }
 
 static fb_status read_all(fb_model *m, const files *x)
@@ -283,8 +287,10 @@ fb_status fb_model_open(fb_model **out, fb_ops *ops, const char *path,
     if (options != NULL) m->options = *options;
     status = open_files(&x, path);
     if (status == FB_OK) status = read_all(m, &x);
+    if (status == FB_OK) status = fb_guard_check(&x.guard);
     fb_gguf_close(x.gguf);
     fb_folder_close(x.folder);
+    fb_guard_clear(&x.guard);
     if (status == FB_OK) {
         *out = m;
         return FB_OK;

@@ -9,7 +9,6 @@
  */
 #include "model/safetensors.h"
 
-#include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -197,7 +196,7 @@ const fb_stored_list *fb_safetensors_list(const fb_safetensors *f)
     return &f->list;
 }
 
-fb_span fb_safetensors_bytes(const fb_safetensors *f)
+const fb_map *fb_safetensors_map(const fb_safetensors *f)
 {
-    return (fb_span){(const char *)f->map.bytes, f->map.n};
+    return &f->map;
 }

@@ -5,6 +5,7 @@
 #ifndef FB_MODEL_SAFETENSORS_H
 #define FB_MODEL_SAFETENSORS_H
 
+#include "base/file.h"
 #include "model/stored.h"
 
 typedef struct fb_safetensors fb_safetensors;
@@ -15,6 +16,6 @@ FB_MUST_USE fb_status fb_safetensors_open(fb_safetensors **out, const char *path
 void fb_safetensors_close(fb_safetensors *file); /* takes NULL */
 
 const fb_stored_list *fb_safetensors_list(const fb_safetensors *file);
-fb_span fb_safetensors_bytes(const fb_safetensors *file); /* the whole file */
+const fb_map *fb_safetensors_map(const fb_safetensors *file); /* lent: the whole file */
 
 #endif

@@ -201,6 +201,19 @@ static fb_status keep_one_of_each(fb_vocabulary *v)
     return FB_OK;
 }
 
+/* In the alphabet of bytes it would be the bytes of the alphabet's character, not the
+ * byte itself, that one without a token falls back to: no file can mean that. */
+static fb_status check_bytes(const fb_vocabulary *v)
+{
+    for (int b = 0; b < 256; b++)
+        if (v->falls_to_bytes && !v->by_characters && v->byte[b] < 0)
+            return fb_fail(FB_UNSUPPORTED,
+                           "'byte_fallback' is true in a vocabulary of bytes that has "
+                           "no token for byte %d; only false is understood there",
+                           b);
+    return FB_OK;
+}
+
 static fb_status read_tokens(fb_vocabulary *v, const fb_tokens *t, const speller *s)
 {
     FB_TRY(allocate_tokens(v, t));
@@ -214,6 +227,7 @@ static fb_status read_tokens(fb_vocabulary *v, const fb_tokens *t, const speller
         v->kind[id] = t->token[id].kind;
         FB_TRY(add_token(v, s, id, t->token[id].text));
     }
+    FB_TRY(check_bytes(v));
     return keep_one_of_each(v);
 }
 

@@ -133,8 +133,10 @@ static void F04_a_format_that_cannot_be_read_is_named(void **state)
 static void refused_folder(fb_status wanted, const char *part)
 {
     fb_folder *opened;
+    fb_guard guard = {0};
 
-    assert_int_equal(fb_folder_open(&opened, folder), wanted);
+    assert_int_equal(fb_folder_open(&opened, folder, &guard), wanted);
+    fb_guard_clear(&guard);
     if (strstr(fb_error_message(), part) == NULL)
         fail_msg("'%s' does not say '%s'", fb_error_message(), part);
 }
@@ -148,6 +150,7 @@ static void F04_an_index_stays_inside_its_folder(void **state)
 {
     char shard[2 * TEST_PATH];
     fb_folder *opened;
+    fb_guard guard = {0};
 
     (void)state;
     (void)remove(test_path(folder, "model.safetensors"));
@@ -167,9 +170,10 @@ static void F04_an_index_stays_inside_its_folder(void **state)
     refused_folder(FB_FORMAT, "names the tensor 'b', which is in no file");
     put("model.safetensors.index.json",
         "{\"weight_map\": {\"a\": \"one.safetensors\"}}");
-    assert_ok(fb_folder_open(&opened, folder));
+    assert_ok(fb_folder_open(&opened, folder, &guard));
     assert_int_equal(fb_folder_tensors(opened)->n, 1);
     fb_folder_close(opened);
+    fb_guard_clear(&guard);
     put("config.json", "[]");
     refused_folder(FB_FORMAT, "config.json: not a JSON object");
 }

@@ -98,6 +98,7 @@ static void write_model(void)
     number("attention.key_length", HEAD);
     number("attention.value_length", HEAD);
     number("attention.sliding_window", WINDOW);
+    number("attention.sliding_window_pattern", 6); /* what a Gemma 3 has anyway */
     make_f32(&file, "gemma3.attention.layer_norm_rms_epsilon", 1e-6f);
     make_f32(&file, "gemma3.rope.freq_base", 1e6f);
     vocabulary_begin(&vocabulary);

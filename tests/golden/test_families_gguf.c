@@ -203,14 +203,16 @@ static void check_model(int m, bool copies_head)
     const bool is_exact = strcmp(models[m].name, "llama_rope_llama3") != 0;
     char folder_path[128], path[2 * TEST_PATH + 64], room[TEST_PATH];
     fb_folder *folder;
+    fb_guard guard = {0};
     fb_model *model;
 
     snprintf(folder_path, sizeof folder_path, FAMILIES "%s", models[m].name);
-    assert_ok(fb_folder_open(&folder, folder_path));
+    assert_ok(fb_folder_open(&folder, folder_path, &guard));
     assert_ok(fb_model_open(&model, NULL, folder_path, NULL));
     write_gguf(m, folder, fb_model_get_facts(model), copies_head);
     fb_model_close(model);
     fb_folder_close(folder);
+    fb_guard_clear(&guard);
     test_folder(room);
     snprintf(path, sizeof path, "%s", test_path(room, "tiny.gguf"));
     assert_ok(fb_file_write(path, file.bytes, file.n));

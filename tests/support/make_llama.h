@@ -18,10 +18,12 @@ typedef struct make_llama_change {
     const char *text_key, *text; /* one more string */
     const char *no_key;          /* a number that is left out */
     const char *drop;            /* a tensor that is left out */
-    const char *add;             /* a tensor [32] that is added */
-    const char *reshape;         /* a tensor that loses a row */
-    const char *repack;          /* a tensor that is said to be in IQ4_NL */
-    const char *pre;             /* pre-tokenizer; NULL: "gpt-2", "": none */
+    const char *add;             /* a tensor that is added: [32] in F32, or */
+    uint32_t add_columns, add_type;
+    const char *bool_key; /* one more bool, false */
+    const char *reshape;  /* a tensor that loses a row */
+    const char *repack;   /* a tensor that is said to be in IQ4_NL */
+    const char *pre;      /* pre-tokenizer; NULL: "gpt-2", "": none */
     /* Formats of the matrices, in the order below, whose numbers are made up then; NULL:
      * all are F32. */
     const uint32_t *types;
@@ -49,6 +51,7 @@ static inline void llama_numbers(make_gguf *m, const make_llama_change *change)
     }
     if (!is_changed) make_u32(m, change->key, change->value);
     if (change->text_key != NULL) make_text(m, change->text_key, change->text);
+    if (change->bool_key != NULL) make_bool(m, change->bool_key, 0);
     make_f32(m, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
 }
 
@@ -77,6 +80,16 @@ static inline void llama_make_up(make_gguf *m, size_t begin)
         m->bytes[i] = seed >> 24 & 0xbf;
         if ((m->bytes[i] & 0x30) == 0) m->bytes[i] |= 0x30;
     }
+}
+
+static inline void llama_add(make_gguf *m, const make_llama_change *change)
+{
+    const fb_blocks *format = fb_blocks_find(change->add_type);
+    const uint64_t columns = change->add_columns == 0 ? 32 : change->add_columns;
+
+    if (change->add != NULL)
+        make_tensor(m, change->add, columns, 0, change->add_type,
+                    columns * format->bytes);
 }
 
 /* Returns where the data begins: the embedding, then the rest. */
@@ -109,7 +122,7 @@ static inline size_t make_llama(make_gguf *m, const make_llama_change *change)
         llama_tensor(
             m, change, tensors[i].name, tensors[i].rows,
             change->types != NULL && tensors[i].rows > 0 ? change->types[matrix++] : 0);
-    if (change->add != NULL) make_f32_tensor(m, change->add, 32, 0);
+    llama_add(m, change);
     begin = make_data(m);
     if (change->types != NULL) llama_make_up(m, begin);
     return begin;

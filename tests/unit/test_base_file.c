@@ -7,6 +7,7 @@
 #include "tests/support/test.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -68,6 +69,67 @@ static void addresses_of_mappings_are_known(void **state)
     fb_map_close(&two);
     assert_true(fb_map_holds(one.bytes));
     fb_map_close(&one);
+}
+
+/* A mapping that a handler would not know is not made. */
+static void every_open_mapping_is_known(void **state)
+{
+    static fb_map all[FB_MOST_MAPS];
+    fb_map more;
+
+    (void)state;
+    assert_ok(fb_file_write(test_path(folder, "1"), "12345678", 8));
+    for (int i = 0; i < FB_MOST_MAPS; i++)
+        assert_ok(fb_map_open(&all[i], test_path(folder, "1")));
+    for (int i = 0; i < FB_MOST_MAPS; i++)
+        assert_true(fb_map_holds(all[i].bytes + 7));
+    assert_fails(fb_map_open(&more, test_path(folder, "1")), FB_IO,
+                 "files are mapped already");
+    assert_null(more.bytes);
+    fb_map_close(&all[FB_MOST_MAPS / 2]);
+    assert_ok(fb_map_open(&more, test_path(folder, "1")));
+    fb_map_close(&more);
+    for (int i = 0; i < FB_MOST_MAPS; i++)
+        fb_map_close(&all[i]);
+}
+
+static bool is_in_state(const char *path, fb_file_state state)
+{
+    return fb_file_state_equal(fb_file_state_of(path), state);
+}
+
+static void a_file_that_changed_is_in_another_state(void **state)
+{
+    const struct timespec times[2] = {{.tv_sec = 1, .tv_nsec = 2},
+                                      {.tv_sec = 3, .tv_nsec = 4}};
+    const fb_file_state none = {0};
+    fb_file_state before;
+    char path[2 * TEST_PATH];
+    fb_map map;
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/state", folder);
+    assert_true(is_in_state(path, none));
+    test_write(path, "12345");
+    before = fb_file_state_of(path);
+    assert_int_equal(before.size, 5);
+    assert_true(is_in_state(path, before) && !is_in_state(path, none));
+    assert_ok(fb_map_open(&map, path));
+    assert_true(fb_file_state_equal(map.state, before));
+    fb_map_close(&map);
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0); /* the same bytes */
+    assert_false(is_in_state(path, before));
+    before = fb_file_state_of(path);
+    assert_int_equal(before.modified, 3);
+    assert_int_equal(before.modified_ns, 4);
+    test_write(path, "1234");
+    assert_false(is_in_state(path, before));
+    before = fb_file_state_of(path);
+    test_write(test_path(folder, "other"), "1234");
+    assert_int_equal(rename(test_path(folder, "other"), path), 0);
+    assert_false(is_in_state(path, before));
+    assert_int_equal(unlink(path), 0);
+    assert_true(is_in_state(path, none));
 }
 
 static void a_file_is_mapped_and_read_whole(void **state)
@@ -263,6 +325,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses_of_mappings_are_known),
+        cmocka_unit_test(every_open_mapping_is_known),
+        cmocka_unit_test(a_file_that_changed_is_in_another_state),
         cmocka_unit_test(a_file_is_mapped_and_read_whole),
         cmocka_unit_test(what_is_not_a_file_is_refused),
         cmocka_unit_test(what_has_no_end_is_refused_before_it_is_opened),

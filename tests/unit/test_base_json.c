@@ -160,7 +160,8 @@ static void missing_members_are_named_with_what_they_must_be(void **state)
 
 static void every_allocation_is_ours_and_may_fail(void **state)
 {
-    const char *text = "{\"a\": [1, 2.5, \"three\"], \"b\": {\"c\": null}}";
+    const char *text = "{\"a\": [1, 2.5, \"three\"], \"b\": {\"c\": null}, "
+                       "\"a key of many bytes\": true}";
     const size_t before = fb_memory_now(FB_ACCOUNT_other);
     fb_status status = FB_NO_MEMORY;
 
@@ -173,6 +174,7 @@ static void every_allocation_is_ours_and_may_fail(void **state)
         status = parse(&root, text);
         assert_true(status == FB_OK || (root == NULL && status != FB_OK));
         if (status == FB_OK) assert_true(fb_memory_now(FB_ACCOUNT_other) > before);
+        if (status == FB_OK) assert_non_null(fb_json_get(root, "a key of many bytes"));
         fb_json_free(root);
         assert_int_equal(fb_memory_now(FB_ACCOUNT_other), before);
     }

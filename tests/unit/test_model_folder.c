@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "model/folder.h"
 #include "model/model.h"
 #include "tests/support/test.h"
 
@@ -33,7 +34,7 @@ static void add_tensor(fb_text *header, size_t *n_data, const char *name, int ro
 }
 
 /* A Llama of one layer, width 8, one head. */
-static void put_weights(void)
+static void put_weights(const char *file_name)
 {
     static const char *const squares[] = {
         "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
@@ -59,8 +60,7 @@ static void put_weights(void)
     for (size_t i = 0; i < n_data; i++)
         fb_text_add(&file, "", 1);
     assert_ok(fb_text_status(&file));
-    assert_ok(
-        fb_file_write(test_path(folder, "model.safetensors"), file.bytes, file.n));
+    assert_ok(fb_file_write(test_path(folder, file_name), file.bytes, file.n));
     fb_text_clear(&header);
     fb_text_clear(&file);
 }
@@ -91,7 +91,7 @@ static void put_model(void)
     put("tokenizer_config.json",
         "{\"bos_token\": \"<s>\", \"add_bos_token\": true, "
         "\"chat_template\": \"{{ messages[0]['content'] }}\"}");
-    put_weights();
+    put_weights("model.safetensors");
     put_tokenizer("");
 }
 
@@ -163,12 +163,93 @@ static void what_is_wrong_names_folder_and_file(void **state)
     test_folder_remove(folder);
 }
 
+/* Opens the folder, replaces or makes a file of it, and looks. */
+static void assert_guarded(const char *name)
+{
+    char sentence[128];
+    fb_guard guard = {0};
+    fb_folder *opened;
+
+    assert_ok(fb_folder_open(&opened, folder, &guard));
+    assert_ok(fb_guard_check(&guard));
+    put("of another program", "x");
+    assert_ok(fb_guard_check(&guard));
+    put(name, "{}");
+    (void)snprintf(sentence, sizeof sentence, "'%s' changed while it was read", name);
+    assert_fails(fb_guard_check(&guard), FB_IO, sentence);
+    fb_folder_close(opened);
+    fb_guard_clear(&guard);
+    put_model();
+}
+
+static void every_file_of_a_model_is_guarded(void **state)
+{
+    static const char *const names[] = {
+        "config.json",           "tokenizer.json",
+        "tokenizer_config.json", "model.safetensors",
+        "tokenizer.model",       "generation_config.json",
+        "chat_template.jinja",   "model.safetensors.index.json"};
+
+    (void)state;
+    test_folder(folder);
+    put_model();
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_guarded(names[i]);
+    test_folder_remove(folder);
+}
+
+static void every_shard_is_guarded(void **state)
+{
+    fb_guard guard = {0};
+    fb_folder *opened;
+
+    (void)state;
+    test_folder(folder);
+    put_model();
+    assert_int_equal(unlink(test_path(folder, "model.safetensors")), 0);
+    put_weights("one.safetensors");
+    put("model.safetensors.index.json",
+        "{\"weight_map\": {\"model.norm.weight\": \"one.safetensors\"}}");
+    assert_ok(fb_folder_open(&opened, folder, &guard));
+    assert_ok(fb_guard_check(&guard));
+    put_weights("one.safetensors"); /* the same bytes in a new file */
+    assert_fails(fb_guard_check(&guard), FB_IO, "'one.safetensors' changed");
+    fb_folder_close(opened);
+    fb_guard_clear(&guard);
+    test_folder_remove(folder);
+}
+
+static void every_failing_allocation_is_reported(void **state)
+{
+    const size_t before = fb_memory_now(FB_ACCOUNT_other);
+    fb_status status = FB_NO_MEMORY;
+    fb_model *m = NULL;
+
+    (void)state;
+    test_folder(folder);
+    put_model();
+    for (int64_t n = 1; status != FB_OK; n++) {
+        assert_true(n < 3000);
+        fb_memory_fail_at(n);
+        status = fb_model_open(&m, NULL, folder, NULL);
+        fb_memory_fail_at(0);
+        if (status != FB_OK && status != FB_NO_MEMORY)
+            fail_msg("allocation %d: %s", (int)n, fb_error_message());
+    }
+    fb_model_close(m);
+    assert_int_equal(fb_memory_now(FB_ACCOUNT_other), before);
+    test_folder_remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_folder_has_tokenizer_and_template),
         cmocka_unit_test(the_tokenizer_has_a_hash_of_its_tables),
         cmocka_unit_test(what_is_wrong_names_folder_and_file),
+        cmocka_unit_test(every_file_of_a_model_is_guarded),
+        cmocka_unit_test(every_shard_is_guarded),
+        cmocka_unit_test(every_failing_allocation_is_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -305,6 +305,38 @@ static void every_failing_allocation_is_reported(void **state)
     assert_int_equal(fb_memory_now(FB_ACCOUNT_other), before);
 }
 
+/* As if another program wrote to the file after it was checked. */
+static void strings_end_with_their_array_whatever_the_file_says_later(void **state)
+{
+    static const uint64_t lengths[] = {4, 1 << 20, INT64_MAX, UINT64_MAX};
+    const uint8_t *word;
+    fb_gguf *gguf;
+    fb_gguf_array array;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        make_good();
+        word = memmem(file.bytes, file.n, "three", 5);
+        assert_non_null(word);
+        assert_int_equal(fb_gguf_open_bytes(&gguf, file.bytes, file.n), FB_OK);
+        make_set(&file, (size_t)(word - file.bytes) - 8, lengths[i], 8);
+        assert_int_equal(fb_gguf_strings(gguf, "words", &array), FB_OK);
+        assert_true(fb_span_is(fb_gguf_next_string(&array), "one"));
+        assert_true(fb_span_is(fb_gguf_next_string(&array), ""));
+        assert_true(fb_span_is(fb_gguf_next_string(&array), i == 0 ? "thre" : ""));
+        assert_int_equal(array.n, 0);
+        make_set(&file, (size_t)(word - file.bytes) - 19, lengths[i], 8); /* "one" */
+        assert_int_equal(fb_gguf_strings(gguf, "words", &array), FB_OK);
+        for (int s = 0; s < 3; s++) {
+            const fb_span text = fb_gguf_next_string(&array);
+
+            assert_true(text.n == 0 ||
+                        (const uint8_t *)text.bytes + text.n <= word + 5);
+        }
+        fb_gguf_close(gguf);
+    }
+}
+
 static void odd_bytes_in_names_are_not_printed(void **state)
 {
     (void)state;
@@ -331,6 +363,7 @@ int main(void)
         cmocka_unit_test(opens_from_a_path_and_leaks_nothing),
         cmocka_unit_test(every_failing_allocation_is_reported),
         cmocka_unit_test(odd_bytes_in_names_are_not_printed),
+        cmocka_unit_test(strings_end_with_their_array_whatever_the_file_says_later),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

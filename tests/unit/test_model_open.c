@@ -13,9 +13,14 @@
 #include "tests/support/make_llama.h"
 #include "tests/support/test.h"
 
+#include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { HEADS = 4, KV_HEADS = 2, HEAD = 32, WIDTH = 52, FFN = 4, VOCABULARY = 64 };
@@ -348,6 +353,89 @@ static void computations_that_are_not_done_are_refused_by_name(void **state)
     fb_model_close(good);
 }
 
+static void gguf_keys_that_ask_for_another_computation_are_refused(void **state)
+{
+    static const char *const keys[] = {
+        "llama.attention.output_scale", "llama.attention.sliding_window_pattern",
+        "llama.attention.temperature_length", "llama.attention.temperature_scale",
+        "llama.rope.scaling.alpha"};
+    char wanted[96];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const make_llama_change asks = {.key = keys[i], .value = 1};
+        const make_llama_change is_neutral = {.key = keys[i], .value = 0};
+        fb_model *good = NULL;
+
+        (void)snprintf(wanted, sizeof wanted, "'%s' is 1; only 0 is understood",
+                       keys[i]);
+        make_llama(&file, &asks);
+        refused(FB_UNSUPPORTED, wanted);
+        make_llama(&file, &is_neutral);
+        write_file();
+        assert_ok(fb_model_open(&good, NULL, path, NULL));
+        fb_model_close(good);
+    }
+    make_llama(&file, &(make_llama_change){.bool_key = "llama.attention.causal"});
+    refused(FB_UNSUPPORTED,
+            "'llama.attention.causal' is false; only true is understood");
+}
+
+/* Formats of which only the size is known have no numbers to read. */
+static void rotary_factors_are_in_a_format_that_can_be_read(void **state)
+{
+    static const uint32_t by_size[] = {24, 25, 26, 27, 28}; /* I8 to I64, F64 */
+
+    (void)state;
+    for (size_t i = 0; i < sizeof by_size / sizeof *by_size; i++) {
+        const make_llama_change odd = {
+            .add = "rope_freqs.weight", .add_columns = 8, .add_type = by_size[i]};
+        char wanted[96];
+
+        (void)snprintf(wanted, sizeof wanted,
+                       "tensor 'rope_freqs.weight' is [1, 8] in %s; [1, 8] in F32",
+                       fb_blocks_find(by_size[i])->name);
+        make_llama(&file, &odd);
+        refused(FB_FORMAT, wanted);
+    }
+}
+
+/* Touches the file again and again: its times change, whatever the clock's tick. */
+static void *touch(void *is_done)
+{
+    for (time_t second = 1; !atomic_load((atomic_bool *)is_done); second++) {
+        const struct timespec times[2] = {{.tv_sec = second}, {.tv_sec = second}};
+
+        (void)utimensat(AT_FDCWD, path, times, 0);
+    }
+    return NULL;
+}
+
+static void a_file_that_changes_while_it_is_read_is_refused(void **state)
+{
+    const size_t before = fb_memory_now(FB_ACCOUNT_other);
+    static atomic_bool is_done;
+    fb_status status = FB_OK;
+    fb_model *m = NULL;
+    pthread_t thread;
+
+    (void)state;
+    make_llama(&file, NULL);
+    write_file();
+    assert_int_equal(pthread_create(&thread, NULL, touch, &is_done), 0);
+    for (int tries = 0; tries < 5000 && status == FB_OK; tries++) {
+        fb_model_close(m);
+        status = fb_model_open(&m, NULL, path, NULL);
+    }
+    atomic_store(&is_done, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_fails(status, FB_IO, "changed while it was read; run again when nobody");
+    assert_null(m);
+    assert_ok(fb_model_open(&m, NULL, path, NULL));
+    fb_model_close(m);
+    assert_int_equal(fb_memory_now(FB_ACCOUNT_other), before);
+}
+
 static void other_architectures_are_refused_by_name(void **state)
 {
     (void)state;
@@ -422,6 +510,9 @@ int main(void)
         cmocka_unit_test(tensors_are_exactly_those_of_a_llama),
         cmocka_unit_test(numbers_that_are_not_finite_are_refused),
         cmocka_unit_test(computations_that_are_not_done_are_refused_by_name),
+        cmocka_unit_test(gguf_keys_that_ask_for_another_computation_are_refused),
+        cmocka_unit_test(rotary_factors_are_in_a_format_that_can_be_read),
+        cmocka_unit_test(a_file_that_changes_while_it_is_read_is_refused),
         cmocka_unit_test(other_architectures_are_refused_by_name),
         cmocka_unit_test(every_failing_allocation_is_reported),
         cmocka_unit_test(models_are_found_by_path_or_in_their_folder),

@@ -181,6 +181,28 @@ static void bos_is_the_post_processors(void **state)
     refused(m, FB_UNSUPPORTED, "'post_processor': 'BertProcessing' is not understood");
 }
 
+/* Ids are those of `tokenizers` 0.22.2. */
+static void a_byte_without_a_token_is_unknown_where_that_is_declared(void **state)
+{
+    static const char vocabulary[] =
+        "{\"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2, \"<unk>\": 3}, \"merges\": "
+        "[\"a b\"], \"unk_token\": %s, \"fuse_unk\": %s}";
+    char model[256];
+    made m = plain;
+
+    (void)state;
+    m.model = model;
+    (void)snprintf(model, sizeof model, vocabulary, "\"<unk>\"", "false");
+    assert_string_equal(ids_of(m, "ab cab\xc3\xa9 b", false), "2 3 3 2 3 3 3 1");
+    (void)snprintf(model, sizeof model, vocabulary, "\"<unk>\"", "true");
+    assert_string_equal(ids_of(m, "ab cab\xc3\xa9 b", false), "2 3 2 3 3 1");
+    (void)snprintf(model, sizeof model, vocabulary, "\"a\"", "true");
+    assert_string_equal(ids_of(m, "accab", false), "0 0 2");
+    assert_string_equal(ids_of(m, "ab cab\xc3\xa9 b", false), "2 0 2 0 2");
+    (void)snprintf(model, sizeof model, vocabulary, "null", "false");
+    assert_string_equal(ids_of(m, "ab cab\xc3\xa9 b", false), "2 2 1");
+}
+
 /* --- what is refused ------------------------------------------------------------ */
 
 static void steps_that_are_not_understood_are_refused_by_name(void **state)
@@ -226,6 +248,7 @@ static void other_models_are_refused(void **state)
         {MODEL(", \"continuing_subword_prefix\": \"##\""),
          "'continuing_subword_prefix' is \"##\""},
         {MODEL(", \"end_of_word_suffix\": \"</w>\""), "'end_of_word_suffix'"},
+        {MODEL(", \"byte_fallback\": true"), "no token for byte 0"},
     };
     made m = plain;
 
@@ -299,14 +322,20 @@ static void expressions_are_understood_or_refused(void **state)
         {"^a", "'^a'"},
         {"[[:alpha:]]", "'[:alpha:]]'"},
         {"a{2}+", "'{2}+'"},
+        {"a{,3}", "'{,3}'"},
+        {"a{1,2,3}", "'{1,2,3}'"},
+        {"a{}", "'{}'"},
+        {"a{2}?", "'{2}?'"},
         {"[a&&b]", "'&&b]'"},
         {"(?i)a", "'(?i)a'"},
         {"a*", "can match nothing at all"},
         {"(a", "does not compile"},
     };
-    static const char *const good[] = {"\\\\s+",  "[^\\\\s\\\\p{L}]+", "(?i:a|b)",
-                                       "a?+b",    "\\\\p{N}{1,3}",     "\\\\d",
-                                       "(?<!a)b", "\xc3\xa9"};
+    static const char *const good[] = {"\\\\s+",        "[^\\\\s\\\\p{L}]+",
+                                       "(?i:a|b)",      "a?+b",
+                                       "\\\\p{N}{1,3}", "\\\\d",
+                                       "a{2}",          "a{2,}?",
+                                       "(?<!a)b",       "\xc3\xa9"};
     char step[256];
     made m = plain;
 
@@ -447,6 +476,7 @@ int main(void)
         cmocka_unit_test(added_tokens_stand_for_themselves),
         cmocka_unit_test(added_tokens_may_be_escaped),
         cmocka_unit_test(bos_is_the_post_processors),
+        cmocka_unit_test(a_byte_without_a_token_is_unknown_where_that_is_declared),
         cmocka_unit_test(steps_that_are_not_understood_are_refused_by_name),
         cmocka_unit_test(other_models_are_refused),
         cmocka_unit_test(broken_models_are_refused),

@@ -87,6 +87,17 @@ def byte_level(steps, normalizer=None, ignore_merges=False, prefix=False, regex=
     return t
 
 
+def partial(fuse):
+    """Tokens for the bytes of ASCII texts alone; the others are unknown."""
+    t = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=fuse))
+    t.pre_tokenizer = pre.ByteLevel(add_prefix_space=False)
+    t.decoder = decoders.ByteLevel()
+    ascii_lines = (line for line in corpus() if line.isascii() and line.isprintable())
+    t.train_from_iterator(ascii_lines, trainers.BpeTrainer(
+        vocab_size=300, show_progress=False, special_tokens=["<unk>"]))
+    return t
+
+
 def split(pattern, behaviour="isolated", invert=False):
     return pre.Split(Regex(pattern), behavior=behaviour, invert=invert)
 
@@ -140,6 +151,8 @@ def hugging_face():
         "o200k": byte_level([split(CASED % (f"(?i:{ENDING})?", f"(?i:{ENDING})?",
                                             r"\p{N}{1,3}"), "removed", True)],
                             regex=False),
+        "partial": partial(False),
+        "partial-fused": partial(True),
         "llama2": characters(normalizers.Sequence([normalizers.Prepend(MARK), replace]),
                              None, stripping),
         "mistral": characters(None, meta, stripping),
