@@ -34,10 +34,10 @@
 /* FB_UNROLL before a loop of a constant number of steps: no loop is left of it.
  * FB_BY_FOUR: four steps at a time. */
 #ifdef __clang__
-#define FB_UNROLL _Pragma("clang loop unroll(full)")
+#define FB_UNROLL  _Pragma("clang loop unroll(full)")
 #define FB_BY_FOUR _Pragma("clang loop unroll_count(4)")
 #else
-#define FB_UNROLL _Pragma("GCC unroll 16")
+#define FB_UNROLL  _Pragma("GCC unroll 16")
 #define FB_BY_FOUR _Pragma("GCC unroll 4")
 #endif
 
