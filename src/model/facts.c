@@ -77,7 +77,7 @@ static fb_status read_rotary_dim(fb_model_facts *f, const fb_settings *s)
 
     f->rotary_dim = f->head_dim;
     FB_TRY(fb_settings_int_or(s, FB_FIELD_rotary_dim, 1, INT32_MAX, &f->rotary_dim));
-    FB_TRY(fb_settings_real_or(s, FB_FIELD_rotary_part, &part));
+    if (s->config != NULL) FB_TRY(fb_facts_read_rotary_part(&part, s));
     if (part != 1) f->rotary_dim = (int64_t)((double)f->head_dim * part);
     if (f->rotary_dim >= 2 && f->rotary_dim <= f->head_dim && f->rotary_dim % 2 == 0)
         return FB_OK;
@@ -240,6 +240,6 @@ fb_status fb_facts_read(fb_model_facts *f, fb_facts_room *room, const fb_setting
 void fb_facts_clear(fb_facts_room *room)
 {
     fb_free(room->layer);
-    fb_free(room->factors[0]);
-    fb_free(room->factors[1]);
+    for (int i = 0; i < 2 * FB_N_ROPES; i++)
+        fb_free(room->factors[i]);
 }

@@ -9,7 +9,8 @@
 #include "model/family.h"
 #include "model/rope.h"
 
-/* Which rotary tables a layer uses. */
+/* Which rotary tables a layer uses: the local ones where it slides. The two are equal in
+ * families with one rope. */
 enum { FB_ROPE_GLOBAL, FB_ROPE_LOCAL, FB_N_ROPES };
 
 typedef struct fb_layer_facts {

@@ -13,6 +13,19 @@
 #include <inttypes.h>
 #include <string.h>
 
+static fb_status refuse_type(const fb_family *family, const char *type)
+{
+    if (family->mixes_layers)
+        return fb_fail(FB_UNSUPPORTED,
+                       "'layer_types' holds '%s'; 'full_attention' and "
+                       "'sliding_attention' are understood",
+                       type);
+    return fb_fail(FB_UNSUPPORTED,
+                   "'layer_types' holds '%s' beside a window; only "
+                   "'sliding_attention' is understood with '%s'",
+                   type, family->name);
+}
+
 /* `layer_types`: one name per layer. */
 static fb_status read_list(const fb_model_facts *f, fb_layer_facts *layer,
                            const fb_json *list)
@@ -27,11 +40,9 @@ static fb_status read_list(const fb_model_facts *f, fb_layer_facts *layer,
 
         if (type != NULL && strcmp(type, "sliding_attention") == 0)
             layer[i].window = f->window;
-        else if (type == NULL || strcmp(type, "full_attention") != 0)
-            return fb_fail(FB_UNSUPPORTED,
-                           "'layer_types' holds '%s'; 'full_attention' and "
-                           "'sliding_attention' are understood",
-                           type == NULL ? "?" : type);
+        else if (type == NULL || strcmp(type, "full_attention") != 0 ||
+                 !f->family->mixes_layers)
+            return refuse_type(f->family, type == NULL ? "?" : type);
     }
     return FB_OK;
 }
@@ -43,6 +54,7 @@ static fb_status read_pattern(const fb_model_facts *f, fb_layer_facts *layer,
     int64_t every = f->family->global_every, from = 0;
 
     if (s->config != NULL) {
+        from = f->family->window_from;
         FB_TRY(fb_config_int_or(s->config, "_sliding_window_pattern", 1, INT32_MAX,
                                 &every));
         FB_TRY(fb_config_int_or(s->config, "sliding_window_pattern", 1, INT32_MAX,
@@ -66,19 +78,22 @@ static fb_status read_window(fb_model_facts *f, const fb_settings *s)
     }
     FB_TRY(fb_settings_bool_or(s, FB_FIELD_use_window, &is_used));
     if (!is_used) return FB_OK;
+    if (s->config != NULL && fb_json_get(s->config, "sliding_window") == NULL)
+        f->window = f->family->window;
     FB_TRY(fb_settings_int_or(s, FB_FIELD_window, 0, INT32_MAX, &f->window));
     if (f->window > 0 || f->family->global_every == 0) return FB_OK;
     return fb_fail(FB_FORMAT, "'%s' is missing",
                    fb_settings_key(s, FB_FIELD_window).text);
 }
 
-/* Numbers the layers of either kind. */
+/* Numbers the layers of either kind. A window that no layer has is none. */
 static void number(fb_model_facts *f, fb_layer_facts *layer)
 {
     int64_t with_window = 0;
 
     for (int64_t i = 0; i < f->layers; i++)
         with_window += layer[i].window > 0;
+    if (with_window == 0) f->window = 0;
     for (int64_t i = 0; i < f->layers; i++) {
         layer[i].slides = layer[i].window > 0 && with_window < f->layers;
         layer[i].rope = layer[i].slides ? FB_ROPE_LOCAL : FB_ROPE_GLOBAL;

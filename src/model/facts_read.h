@@ -12,7 +12,7 @@
 /* Memory that facts lend from. */
 typedef struct fb_facts_room {
     fb_layer_facts *layer;
-    float *factors[2]; /* of longrope: short, long */
+    float *factors[2 * FB_N_ROPES]; /* of longrope: short, long; of each rope */
 } fb_facts_room;
 
 /* Fills the numbers of `facts` (not its strings): each checked, none assumed that the
@@ -27,6 +27,9 @@ void fb_facts_clear(fb_facts_room *room);
 FB_MUST_USE fb_status fb_facts_read_rope(fb_model_facts *facts, fb_facts_room *room,
                                          const fb_settings *settings,
                                          const fb_stored_list *tensors);
+/* The part of a head that config.json wants rotated; 1 where nothing is said. */
+FB_MUST_USE fb_status fb_facts_read_rotary_part(double *out,
+                                                const fb_settings *settings);
 /* facts_layers.c: which layers slide. */
 FB_MUST_USE fb_status fb_facts_read_layers(fb_model_facts *facts, fb_facts_room *room,
                                            const fb_settings *settings);

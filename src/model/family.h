@@ -12,6 +12,7 @@
 #include "base/span.h"
 
 #include <flexbudget/error.h>
+#include <stdint.h>
 
 /* The gate of the feed-forward network: down(gate(g) * u). */
 typedef enum fb_gate { FB_GATE_SILU, FB_GATE_GELU } fb_gate; /* GELU: tanh form */
@@ -31,11 +32,18 @@ typedef struct fb_family {
     bool scales_embedding;    /* by sqrt(width) */
     bool norms_add_one;       /* norm weights of safetensors hold w - 1 */
     bool pairs_rows;          /* GGUF has the rows of rotary pairs side by side */
+    bool rotates_part;        /* `partial_rotary_factor` counts */
+    bool yarn_is_longrope;    /* config.json's "yarn" and "su" mean longrope */
     bool may_slide;           /* windows are understood */
+    bool mixes_layers;        /* layers with a window may stand beside others */
     bool slides_only_if_said; /* `sliding_window` counts if `use_sliding_window` */
     int global_every;   /* every which layer is global where no list says; 0: none */
-    double local_theta; /* rotary base of sliding layers where none is said; 0: as
-                                 the global ones */
+    double local_theta; /* rotary base of sliding layers where none is said; 0: all
+                                 layers have one rope */
+    /* What config.json means where a key is missing. */
+    double theta;        /* `rope_theta`; 0: 10000 */
+    int64_t window;      /* `sliding_window`; 0: none. Null is none always */
+    int64_t window_from; /* `max_window_layers` */
 } fb_family;
 
 extern const fb_family fb_families[];

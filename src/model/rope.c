@@ -20,7 +20,7 @@
 
 #define TWO_PI 6.283185307179586
 
-enum { ON_STACK = 4096, MOST_HALF = 512 };
+enum { ON_STACK = 4096 };
 
 const char *const fb_rope_kind_names[FB_N_ROPE_KINDS] = {
     "default", "linear", "dynamic", "yarn", "llama3", "longrope"};
@@ -133,7 +133,7 @@ fb_status fb_rope_tables(fb_ops *ops, const fb_rope *rope, int64_t half, int64_t
     const int64_t shape[2] = {n, half};
     const size_t count = fb_size_mul((size_t)n, (size_t)half);
     float few[2 * ON_STACK], *many = NULL, *cosine = few, *sine = few + ON_STACK;
-    float frequency[MOST_HALF];
+    float frequency[FB_ROPE_MOST_HALF];
 
     if (count > ON_STACK) {
         many = fb_alloc(FB_ACCOUNT_scratch, fb_size_mul(count, 2 * sizeof *many));

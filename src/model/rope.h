@@ -7,6 +7,8 @@
 
 #include "ops/ops.h"
 
+enum { FB_ROPE_MOST_HALF = 512 }; /* pairs: heads have at most 1024 columns */
+
 /* How frequencies are changed so that a model can be used beyond its first training
  * length. Names are those of `rope_type` in config.json. */
 typedef enum fb_rope_kind {

@@ -25,7 +25,6 @@
     FB_FIELD(head_dim,        "attention.key_length",             "head_dim") \
     FB_FIELD(value_dim,       "attention.value_length",           "") \
     FB_FIELD(rotary_dim,      "rope.dimension_count",             "") \
-    FB_FIELD(rotary_part,     "",                                 "partial_rotary_factor") \
     FB_FIELD(rms_eps,         "attention.layer_norm_rms_epsilon", "rms_norm_eps") \
     FB_FIELD(vocabulary,      "vocab_size",                       "vocab_size") \
     FB_FIELD(query_scalar,    "",                                 "query_pre_attn_scalar") \
@@ -41,7 +40,10 @@
     FB_FIELD(rope_size,       "rope.scaling.attn_factor",         "") \
     FB_FIELD(rope_fast,       "rope.scaling.yarn_beta_fast",      "") \
     FB_FIELD(rope_slow,       "rope.scaling.yarn_beta_slow",      "") \
-    FB_FIELD(first_length,    "rope.scaling.original_context_length", "original_max_position_embeddings")
+    FB_FIELD(yarn_ext,        "rope.scaling.yarn_ext_factor",     "") \
+    FB_FIELD(yarn_size,       "rope.scaling.yarn_attn_factor",    "") \
+    FB_FIELD(yarn_log,        "rope.scaling.yarn_log_multiplier", "") \
+    FB_FIELD(first_length,    "rope.scaling.original_context_length", "")
 /* clang-format on */
 
 typedef enum fb_field {

@@ -9,10 +9,12 @@
 #ifndef FB_OPS_ELEMENTARY_H
 #define FB_OPS_ELEMENTARY_H
 
+#define FB_LARGEST_ANGLE 0x1p24
+
 double fb_exp_d(double x); /* 0 below about -745, infinite above about 709.8 */
 double fb_log_d(double x); /* -inf for 0, NaN for negative numbers */
 double fb_pow_d(double x, double y); /* x > 0 */
-/* |x| up to about 1e6. */
+/* |x| up to FB_LARGEST_ANGLE; beyond about 1e6 their error grows, to 1e-9. */
 double fb_sin_d(double x);
 double fb_cos_d(double x);
 

@@ -27,7 +27,7 @@ enum {
 };
 static const int64_t stored[N_STORED] = {0, 48, 95};
 
-static json_t *all; /* tiny.json */
+static json_t *all, *windows; /* tiny.json, windows.json */
 static int32_t ids[N + GREEDY];
 
 /* What the watcher sees of the stored rows, layer by layer. */
@@ -278,14 +278,26 @@ static void check_model(const char *name, json_t *expected)
     rig_close(&the);
 }
 
-static void every_family_is_that_of_transformers(void **state)
+static void check_models(json_t *golden, size_t n)
 {
-    json_t *models = golden_at(all, "models"), *expected;
+    json_t *models = golden_at(golden, "models"), *expected;
     const char *name;
 
-    (void)state;
-    assert_int_equal(json_object_size(models), 12);
+    assert_int_equal(json_object_size(models), n);
     json_object_foreach(models, name, expected) check_model(name, expected);
+}
+
+static void every_family_is_that_of_transformers(void **state)
+{
+    (void)state;
+    check_models(all, 12);
+}
+
+/* One rope for layers with and without windows; the local one for windows alone. */
+static void layers_with_windows_turn_as_in_transformers(void **state)
+{
+    (void)state;
+    check_models(windows, 2);
 }
 
 /* A text that leaves the window of a model of windows alone cannot be evicted from. */
@@ -314,6 +326,7 @@ static int open_all(void **state)
     assert_ok(fb_json_parse(&nothing, "{}", 2));
     fb_json_free(nothing);
     all = golden_load(FAMILIES "tiny.json");
+    windows = golden_load(FAMILIES "windows.json");
     list = reference_ids(golden_at(all, "ids"));
     assert_int_equal(list.n, N);
     memcpy(ids, list.ids, sizeof *ids * N);
@@ -325,6 +338,7 @@ static int close_all(void **state)
 {
     (void)state;
     json_decref(all);
+    json_decref(windows);
     return 0;
 }
 
@@ -332,6 +346,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_family_is_that_of_transformers),
+        cmocka_unit_test(layers_with_windows_turn_as_in_transformers),
         cmocka_unit_test(a_model_of_windows_alone_refuses_longer_texts),
     };
 

@@ -342,7 +342,7 @@ static void computations_that_are_not_done_are_refused_by_name(void **state)
     (void)state;
     make_llama(&file, &scaled);
     refused(FB_UNSUPPORTED,
-            "'llama.rope.scaling.type' is 'spiral'; 'default', 'linear'");
+            "'llama.rope.scaling.type' is 'spiral'; 'none', 'linear', 'yarn'");
     make_llama(&file, &odd);
     refused(FB_FORMAT, "5 of the 16 columns of a head are to be rotated");
     make_llama(&file, &experts);

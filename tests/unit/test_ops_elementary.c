@@ -151,6 +151,20 @@ static void sin_and_cos_round_to_the_right_float(void **state)
     assert_true(fabs(fb_sin_d(0)) <= 0 && fabs(fb_cos_d(0) - 1) <= 0);
 }
 
+static void sin_and_cos_are_near_up_to_the_largest_angle(void **state)
+{
+    const int64_t n = long_or_short(5000000, 300000);
+    numbers r = {7};
+
+    (void)state;
+    for (int64_t i = 0; i < n; i++) {
+        const double x = (double)number_unit(&r) * FB_LARGEST_ANGLE;
+
+        assert_true(fabs(fb_sin_d(x) - sin(x)) < 1e-9);
+        assert_true(fabs(fb_cos_d(x) - cos(x)) < 1e-9);
+    }
+}
+
 /* --- exp of the operator table */
 
 /* exp of n floats by the operator, through one target. */
@@ -228,6 +242,7 @@ int main(void)
         cmocka_unit_test(exp_log_and_pow_are_right_to_the_16th_digit),
         cmocka_unit_test(exp_and_log_know_the_special_cases),
         cmocka_unit_test(sin_and_cos_round_to_the_right_float),
+        cmocka_unit_test(sin_and_cos_are_near_up_to_the_largest_angle),
         cmocka_unit_test(exp_is_within_a_unit_in_the_last_place),
         cmocka_unit_test(exp_knows_the_special_cases),
         cmocka_unit_test(exp_rises_near_zero),

@@ -31,6 +31,17 @@ CASES = [  # parameters, trained length of the config, lengths of texts
       "original_max_position_embeddings": 64}, 1024, [64, 65]),
     ({"rope_type": "longrope", "rope_theta": 1e4, "short_factor": SHORT, "long_factor": LONG,
       "original_max_position_embeddings": 64, "attention_factor": 1.25}, 1024, [96]),
+    # what is stated holds; null is the quotient of the lengths; only yarn and longrope have a factor of attention
+    ({"rope_type": "longrope", "rope_theta": 1e4, "short_factor": SHORT, "long_factor": LONG, "factor": 8.0,
+      "original_max_position_embeddings": 64}, 1024, [96]),
+    ({"rope_type": "yarn", "rope_theta": 1e6, "factor": None, "original_max_position_embeddings": 512}, 4096, [96]),
+    ({"rope_type": "yarn", "rope_theta": 1e6, "factor": 4.0, "original_max_position_embeddings": 512,
+      "attention_factor": 1.5}, 2048, [96]),
+    ({"rope_type": "dynamic", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 128}, 512, [96, 400]),
+    ({"rope_type": "dynamic", "rope_theta": 1e4, "factor": 4.0, "attention_factor": 1.5}, 512, [96]),
+    ({"rope_type": "linear", "rope_theta": 1e6, "factor": 8.0, "attention_factor": 1.5}, 512, [96]),
+    ({"rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+      "original_max_position_embeddings": 64, "attention_factor": 1.5}, 512, [96]),
 ]
 
 
