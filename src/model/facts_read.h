@@ -27,7 +27,7 @@ void fb_facts_clear(fb_facts_room *room);
 FB_MUST_USE fb_status fb_facts_read_rope(fb_model_facts *facts, fb_facts_room *room,
                                          const fb_settings *settings,
                                          const fb_stored_list *tensors);
-/* The part of a head that config.json wants rotated; 1 where nothing is said. */
+/* facts_rope_config.c: the part of a head that is rotated; 1 where nothing is said. */
 FB_MUST_USE fb_status fb_facts_read_rotary_part(double *out,
                                                 const fb_settings *settings);
 /* facts_layers.c: which layers slide. */
