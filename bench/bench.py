@@ -134,11 +134,11 @@ def single_figures(out: dict) -> None:
     single = statistics.median(run("ours", "context", CONTEXT, threads=1)["seconds"] for _ in range(3))
     out["scaling_2_threads"] = entry("scaling_2_threads", single / ours, ours, single, "1 and 2 threads")
     print("decoding 32 sequences of 512 tokens", flush=True)
-    ours, theirs = in_turn(3, ("ours", "decode", 32, 512, 16), ("torch", "decode", 32, 512, 16))
+    ours, theirs = in_turn(5, ("ours", "decode", 32, 512, 16), ("torch", "decode", 32, 512, 16))
     out["decode32_vs_transformers"] = entry(
         "decode32_vs_transformers", theirs / ours, ours, theirs, "decode 32 512 16")
     print("decoding one sequence of 512 tokens from 8-bit weights", flush=True)
-    ours, theirs = in_turn(3, ("ours q8", "decode", 1, 512, 64, "resident"), ("llama q8", "decode", 1, 512, 64))
+    ours, theirs = in_turn(5, ("ours q8", "decode", 1, 512, 64, "resident"), ("llama q8", "decode", 1, 512, 64))
     out["decode1_vs_llamacpp_q8"] = entry(
         "decode1_vs_llamacpp_q8", theirs / ours, ours, theirs, "decode 1 512 64 resident")
 
