@@ -65,7 +65,8 @@ void fb_ask_add_heading(const fb_ask *ask, int i, const fb_ask_look *look, fb_te
     const fb_spec *spec = ask->plan->spec;
     fb_text words = {0};
 
-    fb_text_puts(&words, spec->rules[cell->rule].label);
+    for (const char *c = spec->rules[cell->rule].label; *c != 0; c++)
+        fb_text_add(&words, *c == '\n' ? " " : c, 1); /* a heading is one line */
     if (cell->seed != 0 && spec->n_seeds > 1)
         fb_text_printf(&words, ", seed %llu", (unsigned long long)cell->seed);
     if (cell->budget >= 0 && spec->n_budgets > 1) {
@@ -188,21 +189,26 @@ void fb_ask_add_all(const fb_ask *ask, const fb_ask_look *look, bool stopped,
     add_time(ask, look, stopped, out);
 }
 
+static bool had_no_choice(const fb_ask *ask, const fb_asked *answer)
+{
+    return answer->kept_bytes < ask->full_bytes && answer->free_choices == 0;
+}
+
 void fb_ask_warn(const fb_ask *ask, int i, fb_report *report, void *self)
 {
     const fb_asked *answer = &ask->answers[i];
     const char *label = ask->plan->spec->rules[answer->cell->rule].label;
     const char *what = NULL;
-    char sentence[256];
+    char sentence[320];
 
     if (answer->cell->budget < 0) return;
     if (answer->fallback)
         what =
             "the text is too short for its score; the first and last tokens were kept "
             "instead";
-    else if (answer->kept_bytes < ask->full_bytes && answer->free_choices == 0)
-        what =
-            "nothing was left for the rule to choose; the answer says nothing about it";
+    else if (had_no_choice(ask, answer))
+        what = "nothing was left for the rule to choose; the answer says nothing about "
+               "it. With a larger --budget, or a smaller window, it would";
     else if (answer->shrunk)
         what = "some head may keep fewer entries than are protected";
     if (what == NULL) return;
@@ -248,13 +254,16 @@ static void add_json_answer(const fb_ask *ask, int i, fb_text *out)
     fb_json_add_string(out, rule->label);
     fb_text_puts(out, ", \"expression\": ");
     fb_json_add_string(out, fb_bound_rule_text(rule->rule));
-    fb_text_printf(
-        out,
-        ", \"budget\": \"%s\", \"seed\": %llu, \"kept_entries\": %lld, "
-        "\"kept_bytes\": %zu, \"fallback\": %s, \"shrunk\": %s, \"answer\": ",
-        budget, (unsigned long long)cell->seed, (long long)answer->kept_entries,
-        answer->kept_bytes, answer->fallback ? "true" : "false",
-        answer->shrunk ? "true" : "false");
+    fb_text_printf(out,
+                   ", \"budget\": \"%s\", \"seed\": %llu, \"kept_entries\": %lld, "
+                   "\"kept_bytes\": %zu, \"fallback\": %s, \"without_choice\": %s, "
+                   "\"shrunk\": %s, "
+                   "\"answer\": ",
+                   budget, (unsigned long long)cell->seed,
+                   (long long)answer->kept_entries, answer->kept_bytes,
+                   answer->fallback ? "true" : "false",
+                   had_no_choice(ask, answer) ? "true" : "false",
+                   answer->shrunk ? "true" : "false");
     fb_json_add_bytes(out, fb_text_string(&answer->text), answer->text.n);
     add_ids(answer, out);
     fb_text_printf(out, ", \"stop\": \"%s\"",

@@ -40,7 +40,7 @@ static const fb_option options[] = {
 
 static const fb_taken taken[] = {
     {FB_SET_model, NULL, NULL},
-    {FB_SET_rules, "full,snapkv,h2o,keydiff", NULL},
+    {FB_SET_rules, "full,snapkv:window=16,h2o,keydiff", NULL},
     {FB_SET_budgets, "20%",
      "10% of the full cache, 256t per head, 64MiB; several: each"},
     {FB_SET_seeds, NULL, NULL},

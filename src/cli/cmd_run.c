@@ -241,7 +241,7 @@ const fb_command fb_command_run = {
         "The same command continues where it was stopped or killed, and ends with the "
         "same digest of all cells.",
     .examples = "flexbudget run experiments/default.yaml\n"
-                "flexbudget run --model builtin --tasks recall --rules "
+                "flexbudget run --model builtin --tasks recall:filler=inert --rules "
                 "full,random,snapkv:window=16 --budgets 25%\n"
                 "flexbudget run experiments/default.yaml --dry-run --samples 4",
     .codes = "3 stopped on request, 130 second Ctrl-C",

@@ -97,11 +97,12 @@ void fb_help_overview(fb_text *out)
     add_command(out, "Look up", "rules");
     add_command(out, "", "tasks");
     fb_text_puts(out, "\nalso        model  doctor  help  version\n\n");
-    fb_text_printf(out,
-                   "Try it:     %s run --model builtin --tasks recall --rules "
-                   "full,random,snapkv:window=16 --budgets 25%%\n"
-                   "More:       %s help run    %s rules\n",
-                   fb_say_program(), fb_say_program(), fb_say_program());
+    fb_text_printf(
+        out,
+        "Try it:     %s run --model builtin --tasks recall:filler=inert --rules "
+        "full,random,snapkv:window=16 --budgets 25%%\n"
+        "More:       %s help run    %s rules\n",
+        fb_say_program(), fb_say_program(), fb_say_program());
 }
 
 /* --- one command --- */

@@ -371,7 +371,7 @@ bool fb_answer_is_same(const fb_answer *a, const fb_answer *b)
            are_same(a->kl, b->kl, a->n, sizeof *a->kl) &&
            are_same(a->top1, b->top1, a->n, sizeof *a->top1) &&
            are_same(a->ids, b->ids, a->n_ids, sizeof *a->ids) &&
-           memcmp(&a->ledger, &b->ledger, sizeof a->ledger) == 0;
+           fb_ledger_equal(&a->ledger, &b->ledger);
 }
 
 size_t fb_answer_bytes(const fb_model_facts *facts, fb_dtype cache,

@@ -91,8 +91,8 @@ static fb_status ask(group *g, int first, int n, bool with_twin)
 static bool is_twin(const group *g, const fb_answer *masked, const fb_answer *own)
 {
     return fb_answer_is_same(masked, own) &&
-           memcmp(fb_variant_ledger(g->variant[g->twin_of]), fb_variant_ledger(g->twin),
-                  sizeof(fb_ledger)) == 0;
+           fb_ledger_equal(fb_variant_ledger(g->variant[g->twin_of]),
+                           fb_variant_ledger(g->twin));
 }
 
 static fb_status refuse_twin(void)

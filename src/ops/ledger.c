@@ -66,6 +66,22 @@ void fb_ledger_add(fb_ledger *to, const fb_ledger *from)
                 add(&to->count[p][s][op], &from->count[p][s][op]);
 }
 
+static bool are_equal(const fb_count *a, const fb_count *b)
+{
+    return a->calls == b->calls && a->flops == b->flops && a->bytes == b->bytes;
+}
+
+bool fb_ledger_equal(const fb_ledger *a, const fb_ledger *b)
+{
+    bool equal = true;
+
+    for (int p = 0; p < FB_PHASE_COUNT; p++)
+        for (int s = 0; s < FB_SCOPE_COUNT; s++)
+            for (int op = 0; op < FB_OP_COUNT; op++)
+                equal = equal && are_equal(&a->count[p][s][op], &b->count[p][s][op]);
+    return equal;
+}
+
 fb_count fb_ledger_total(const fb_ledger *ledger, fb_phase phase, fb_scope scope)
 {
     fb_count total = {0};

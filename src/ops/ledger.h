@@ -14,6 +14,7 @@
 #ifndef FB_OPS_LEDGER_H
 #define FB_OPS_LEDGER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum fb_op {
@@ -58,6 +59,7 @@ const char *fb_scope_name(fb_scope scope);
 const char *fb_phase_name(fb_phase phase);
 
 void fb_ledger_add(fb_ledger *to, const fb_ledger *from);
+bool fb_ledger_equal(const fb_ledger *a, const fb_ledger *b);
 fb_count fb_ledger_total(const fb_ledger *ledger, fb_phase phase, fb_scope scope);
 
 #endif

@@ -9,6 +9,8 @@
  */
 #include "ops/native.h"
 
+#include <string.h>
+
 enum { TREE = 16, SIDE_BY_SIDE = 16 };
 
 struct reduction {
@@ -34,6 +36,7 @@ static void add_lanes(lanes *l)
 static void sum_of(const struct reduction *r, const float *x, int64_t width, lanes *l)
 {
     if (r->inner == 1) { /* a row: its lanes are vectors */
+        memset(l->of[0], 0, sizeof l->of[0]);
         l->of[0][0] = r->native->isa->doubles->sum(x, r->n);
         return;
     }

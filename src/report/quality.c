@@ -93,8 +93,8 @@ static void row_of(const fb_page *page, const fb_table *table, const fb_row *row
 {
     const int digits = table->digits;
 
-    fb_html(page->out, "<tr%s><th scope=\"row\">",
-            fb_page_is_compared(page, row->rule) ? "" : " class=\"base\"");
+    fb_text_printf(page->out, "<tr%s><th scope=\"row\">",
+                   fb_page_is_compared(page, row->rule) ? "" : " class=\"base\"");
     fb_html_rule(page, row->rule);
     fb_text_puts(page->out, "</th>");
     fb_page_kept_cell(page, table, row);

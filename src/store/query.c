@@ -31,7 +31,7 @@ static fb_status cannot_open(const fb_store *store)
 {
     const int cause = sqlite3_system_errno(store->db);
 
-    return fb_fail(cause == ENOENT ? FB_NOT_FOUND : FB_IO,
+    return fb_fail(cause == ENOENT || cause == ENAMETOOLONG ? FB_NOT_FOUND : FB_IO,
                    "results '%s': cannot be opened: %s", store->path,
                    cause == 0 ? "not a plain file" : strerror(cause));
 }
@@ -178,9 +178,25 @@ fb_status fb_query_number(int64_t *out, fb_store *store, const char *sql,
     return fb_query_close(&query);
 }
 
+/* A file that was removed takes what is written to it without a word. */
+static fb_status check_place(const fb_store *store)
+{
+    int has_moved = 0;
+
+    if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_HAS_MOVED, &has_moved) !=
+            SQLITE_OK ||
+        !has_moved)
+        return FB_OK;
+    return fb_fail(FB_IO,
+                   "results '%s': the file was moved or removed while the program "
+                   "wrote to it",
+                   store->path);
+}
+
 fb_status fb_query_end(fb_store *store, fb_status status)
 {
     if (status == FB_OK) status = fb_query_run(store, "COMMIT", NULL, 0);
+    if (status == FB_OK && store->writes) status = check_place(store);
     if (status != FB_OK && sqlite3_get_autocommit(store->db) == 0)
         (void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
     return status;

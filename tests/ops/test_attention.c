@@ -291,7 +291,7 @@ static void attend_in_windows(fb_ops *ops, const struct text *text, fb_kv *const
 
         for (int64_t g = 0; g < text->kv_heads; g++)
             segments[g] = context == 0
-                              ? (fb_segment){.context = {kv[1], g, at + t, NULL}}
+                              ? (fb_segment){.context = {kv[1], g, at + t, NULL, 0}}
                               : (fb_segment){{kv[0], g, context, NULL, 0},
                                              {kv[1], g, at + t - context, NULL, 0}};
         fb_scope_open(ops);
@@ -544,7 +544,7 @@ static void a_tail_alone_is_a_context(void **state)
     (void)state;
     answer(ops, &v, 1, NULL, 0, x, T, 0, a);
     for (int g = 0; g < G; g++)
-        segments[g] = (fb_segment){.context = {kv, g, T, NULL}};
+        segments[g] = (fb_segment){.context = {kv, g, T, NULL, 0}};
     rows = fb_from_host(ops, FB_F32, 2, (int64_t[]){T, WIDTH}, x);
     rows = fb_attention(ops, &(fb_attend){.x = rows,
                                           .segments = segments,
@@ -657,8 +657,8 @@ static void calls_that_do_not_fit_are_refused(void **state)
     fb_ops *ops = open_ops(NULL, 1);
     fb_kv *kv = new_kv(ops, N);
     uint8_t all[N];
-    fb_segment segments[G] = {{.context = {kv, 0, N, NULL}},
-                              {.context = {kv, 1, N, NULL}}};
+    fb_segment segments[G] = {{.context = {kv, 0, N, NULL, 0}},
+                              {.context = {kv, 1, N, NULL, 0}}};
     fb_attend call = {.segments = segments,
                       .n_sequences = 1,
                       .heads = H,

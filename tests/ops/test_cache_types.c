@@ -206,8 +206,8 @@ static void attend(fb_ops *ops, fb_dtype dtype, const float *x, int64_t chunk,
         fb_kv_write(ops, kv[is_tail], rows, 1, H, G, (int64_t[]){0, 1}, &first);
         for (int64_t g = 0; g < G; g++)
             segments[g] = (fb_segment){
-                .context = {kv[0], g, is_tail ? N : first + t, NULL},
-                .tail = {is_tail ? kv[1] : NULL, g, is_tail ? first + t : 0, NULL}};
+                .context = {kv[0], g, is_tail ? N : first + t, NULL, 0},
+                .tail = {is_tail ? kv[1] : NULL, g, is_tail ? first + t : 0, NULL, 0}};
         assert_ok(fb_to_host(ops,
                              fb_attention(ops, &(fb_attend){.x = rows,
                                                             .segments = segments,

@@ -925,7 +925,7 @@ static void check_attention(void)
 {
     struct host x;
     fb_kv *kv = small_kv(&x);
-    const fb_segment segment = {.context = {kv, 0, N, NULL}};
+    const fb_segment segment = {.context = {kv, 0, N, NULL, 0}};
     fb_tensor sum = fb_full(ops, 2, (int64_t[]){1, N}, 0.5);
     fb_tensor rows = fb_full(ops, 3, (int64_t[]){1, N, N}, 9);
     double *out = room(N * D), *sums = room(N), *all = room(N * N);

@@ -133,8 +133,8 @@ static void attend(fb_dtype dtype, const int64_t *n, int64_t n_sequences, int64_
     fb_kv_write(ops, kv, filled(64, WIDTH), 1, H, G, (int64_t[]){0, 1}, (int64_t[]){0});
     fb_ops_move(ops, place);
     for (int64_t i = 0; i < n_sequences * G; i++)
-        segments[i] = (fb_segment){.context = {kv, i % G, n[i / G], NULL},
-                                   .tail = {kv, i % G, t, NULL}};
+        segments[i] = (fb_segment){.context = {kv, i % G, n[i / G], NULL, 0},
+                                   .tail = {kv, i % G, t, NULL, 0}};
     if (sum.id != 0)
         for (int64_t i = 0; i < G; i++)
             segments[i].tail = (fb_part){.n = 0};
