@@ -40,7 +40,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import run_tokenizers as shared  # noqa: E402
 
-PACKAGES = ["tokenizers>=0.22,<0.24", "gguf==0.19.0", "xllamacpp==2026.10.11549"]
+PACKAGES = ["tokenizers>=0.22,<0.24", "gguf==0.19.0", "xllamacpp==2026.10.11549",
+            "scikit-build-core"]  # pip asks it for the name of the source
 SOURCE = "llama-cpp-python==0.3.36"
 GOLDEN = os.path.join(HERE, "..", "golden", "tokenizer", "tokenization.json")
 # Vocabularies of llama.cpp's tests that are of a family of ours.
