@@ -172,6 +172,18 @@ static fb_status read_list(fb_spec *spec, int row, const fb_yaml_node *node)
     return status;
 }
 
+/* A list that is written as one value: all items are at its place. */
+static fb_status set_list(fb_spec *spec, int row, const fb_yaml_node *node,
+                          const char *text)
+{
+    fb_value *value = &spec->values.value[row];
+
+    FB_TRY(fb_values_set(&spec->values, row, FB_FROM_FILE, text));
+    for (int i = 0; i < value->n; i++)
+        value->items[i].place = node->place;
+    return FB_OK;
+}
+
 static fb_status read_setting(fb_spec *spec, int row, const fb_yaml_node *node)
 {
     const fb_option *option = &fb_settings()[row];
@@ -186,7 +198,7 @@ static fb_status read_setting(fb_spec *spec, int row, const fb_yaml_node *node)
         return read_list(spec, row, node);
     status = read_item(option, node, &item);
     if (status == FB_OK && fb_option_is_list(option))
-        status = fb_values_set(&spec->values, row, FB_FROM_FILE, item.text);
+        status = set_list(spec, row, node, item.text);
     else if (status == FB_OK)
         status = fb_values_set_items(&spec->values, row, FB_FROM_FILE, &item, 1, NULL);
     fb_free(item.text);
