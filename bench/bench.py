@@ -152,8 +152,8 @@ def sweep_figures(out: dict) -> None:
     ours = statistics.median(r["seconds"] for r in runs)
     answers, strays, slots = check_agreement()
     print(f"  agreement at 50 %: {answers} of 7 answers equal, {strays} of {slots} kept entries differ")
-    observed = [c["seconds"] for c in theirs["cells"] if c["rule"] == "observed_attention"]
-    others = theirs["seconds"] - sum(statistics.median(s) for s in observed)
+    observed = [c for c in theirs["cells"] if c["rule"] == "observed_attention"]
+    others = theirs["seconds"] - sum(statistics.median(c["seconds"]) for c in observed)
     print(f"  ours {ours:.2f} s, kvpress {theirs['seconds']:.1f} s"
           f" ({others:.1f} s without its eager press)", flush=True)
     out["sweep_vs_kvpress"] = entry("sweep_vs_kvpress", theirs["seconds"] / ours, ours,
@@ -169,7 +169,7 @@ def sweep_figures(out: dict) -> None:
     one = run("ours", "decode", 1, CONTEXT, 32)["seconds"] * 32
     cell = (group - one) / 31
     out["marginal_cell"] = entry("marginal_cell", cell / (read + one), cell, read + one, "sweep")
-    eager = statistics.median(s for c in theirs["cells"] if c["rule"] == "observed_attention" for s in c["read"])
+    eager = statistics.median(s for c in observed for s in c["read"])
     few = BUILD / "bench-few.json"
     few.write_text(json.dumps(json.loads(PROMPTS.read_text())[:1]))
     alone = statistics.median(  # read and evict: their press evicts on its way

@@ -16,8 +16,6 @@
 
 #include <string.h>
 
-enum { FORCED_ROWS = 512 }; /* rows of a teacher-forced batch; changes no bit */
-
 /* A group at work. */
 struct group {
     fb_reading *reading;
@@ -142,7 +140,7 @@ static fb_status force(const struct group *group, int64_t first, int64_t n)
 static fb_status force_all(const struct group *group)
 {
     const fb_question *q = group->question;
-    const int64_t most = fb_larger(1, FORCED_ROWS / (q->n_prompt + places(q)));
+    const int64_t most = fb_larger(1, FB_FORCED_ROWS / (q->n_prompt + places(q)));
     fb_status status = FB_OK;
 
     (void)fb_enter(group->reading->engine, FB_PHASE_answer, FB_SCOPE_model);

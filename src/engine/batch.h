@@ -11,6 +11,9 @@
 
 #include "engine/variant.h"
 
+/* Rows of a teacher-forced batch, more than of a block of a context; changes no bit. */
+enum { FB_FORCED_ROWS = 512 };
+
 /* Memory that a batch works in; the same for all steps of an answer. */
 typedef struct fb_batch_room {
     fb_segment *segments; /* one per member and kv head */

@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/number.h"
 #include "base/random.h"
+#include "engine/batch.h"
 #include "engine/context.h"
 #include "engine/reading.h"
 
@@ -115,18 +116,10 @@ static void charge_to(fb_reading *reading, fb_ledger *ledger)
     fb_ops_charge(reading->engine->ops, &reading->payer, 1);
 }
 
-static bool reads_sum(const fb_scored_rule *rule)
-{
-    return (fb_bound_rule_choices(rule->rule)->reads & FB_READS_ATTENTION_SUM) != 0;
-}
-
 /* Rows of attention that this rule reads. */
 static int64_t own_window(const fb_reading *reading, const fb_scored_rule *rule)
 {
-    const fb_choices *choices = fb_bound_rule_choices(rule->rule);
-
-    if ((choices->reads & FB_READS_WINDOW_ATTENTION) == 0) return 0;
-    return fb_smaller(choices->window, reading->n);
+    return fb_bound_rule_window(rule->rule, reading->n);
 }
 
 /* The last rows are the rule's own. Alone it would be given no others, so it does not
@@ -175,7 +168,7 @@ static void ask_for_signals(const fb_reading *reading, fb_context_pass *pass)
         const fb_scored_rule *rule = &reading->rules[r];
 
         if (!scores_now(reading, rule)) continue;
-        pass->wants_sum |= reads_sum(rule);
+        pass->wants_sum |= fb_bound_rule_reads_sum(rule->rule);
         pass->window = fb_larger(pass->window, own_window(reading, rule));
     }
 }
@@ -206,7 +199,7 @@ static void charge_pass(fb_reading *reading, fb_scored_rule *rule, int64_t windo
            sizeof plain.count[FB_PHASE_context][FB_SCOPE_signal]);
     fb_ledger_add(&rule->ledger, &plain);
     if (!scores_now(reading, rule)) return;
-    if (reads_sum(rule))
+    if (fb_bound_rule_reads_sum(rule->rule))
         add_part(&own[FB_OP_attention_sum], &signal[FB_OP_attention_sum], 1, 1);
     if (own_window(reading, rule) > 0)
         add_part(&own[FB_OP_attention_rows], &signal[FB_OP_attention_rows],
@@ -380,15 +373,15 @@ size_t fb_window_bytes(const fb_model_facts *facts, fb_dtype cache, int64_t toke
 size_t fb_pass_bytes(const fb_model_facts *facts, int64_t tokens, int64_t window,
                      bool wants_sum)
 {
-    enum { ROWS = 512 }; /* of a block, or of a teacher-forced batch afterwards */
     const int64_t ropes = facts->sliding_layers > 0 ? FB_N_ROPES : 1;
     const int64_t qkv = (facts->heads + 2 * facts->kv_heads) * facts->head_dim;
     const int64_t row = 4 * facts->width + 2 * qkv + 3 * facts->ffn;
     const int64_t token = facts->width + ropes * facts->head_dim +
                           facts->heads * (window + (wants_sum ? 1 : 0));
 
-    return fb_size_mul((size_t)(tokens * token + fb_smaller(tokens, ROWS) * row),
-                       sizeof(float));
+    return fb_size_mul(
+        (size_t)(tokens * token + fb_smaller(tokens, FB_FORCED_ROWS) * row),
+        sizeof(float));
 }
 
 const fb_cache *fb_reading_cache(const fb_reading *reading)

@@ -60,11 +60,10 @@ static double pass_bytes(const fb_plan *plan, int64_t tokens)
     int64_t window = 0;
 
     for (int r = 0; r < plan->spec->n_rules; r++) {
-        const fb_choices *c = fb_bound_rule_choices(plan->spec->rules[r].rule);
+        const fb_bound_rule *rule = plan->spec->rules[r].rule;
 
-        if ((c->reads & FB_READS_WINDOW_ATTENTION) != 0)
-            window = fb_larger(window, fb_smaller(c->window, tokens));
-        wants_sum |= (c->reads & FB_READS_ATTENTION_SUM) != 0;
+        window = fb_larger(window, fb_bound_rule_window(rule, tokens));
+        wants_sum |= fb_bound_rule_reads_sum(rule);
     }
     return (double)fb_pass_bytes(fb_model_get_facts(plan->model), tokens, window,
                                  wants_sum);

@@ -231,3 +231,15 @@ bool fb_bound_rule_is_deployable(const fb_bound_rule *rule)
 {
     return (rule->choices.reads & FB_READS_FUTURE) == 0;
 }
+
+int64_t fb_bound_rule_window(const fb_bound_rule *rule, int64_t n)
+{
+    const fb_choices *c = &rule->choices;
+
+    return (c->reads & FB_READS_WINDOW_ATTENTION) == 0 ? 0 : fb_smaller(c->window, n);
+}
+
+bool fb_bound_rule_reads_sum(const fb_bound_rule *rule)
+{
+    return (rule->choices.reads & FB_READS_ATTENTION_SUM) != 0;
+}

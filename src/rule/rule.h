@@ -43,6 +43,10 @@ const fb_choices *fb_bound_rule_choices(const fb_bound_rule *rule);
 bool fb_bound_rule_is_random(const fb_bound_rule *rule); /* reads FB_READS_RANDOM */
 bool fb_bound_rule_is_deployable(
     const fb_bound_rule *rule); /* does not read the future */
+/* What it asks of the kernel: the last rows of attention in a context of n tokens, 0 for
+ * none; sums over all queries. */
+int64_t fb_bound_rule_window(const fb_bound_rule *rule, int64_t n);
+bool fb_bound_rule_reads_sum(const fb_bound_rule *rule);
 
 /* The score of one layer, smoothed, reduced to kv heads and wrapped, f32:
  * [kv_heads, m - unscored_last]. Failures are in the context of `ops`; a NaN is

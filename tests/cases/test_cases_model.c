@@ -183,6 +183,18 @@ static void F03_impossible_numbers_are_refused_by_key(void **state)
     }
 }
 
+/* A model's numbers up to those of its kv heads. */
+static void begin_heads(uint32_t width, uint32_t heads)
+{
+    make_begin(&file);
+    make_text(&file, "general.architecture", "llama");
+    make_u32(&file, "llama.block_count", 1);
+    make_u32(&file, "llama.context_length", 1);
+    make_u32(&file, "llama.embedding_length", width);
+    make_u32(&file, "llama.feed_forward_length", 1);
+    make_u32(&file, "llama.attention.head_count", heads);
+}
+
 static void F03_kv_heads_divide_heads(void **state)
 {
     const make_llama_change five = {.key = "llama.attention.head_count", .value = 5};
@@ -190,23 +202,11 @@ static void F03_kv_heads_divide_heads(void **state)
     (void)state;
     make_llama(&file, &five); /* 5 heads do not divide the width of 32 */
     refused(FB_FORMAT, "width 32 is not a multiple of the 5 heads");
-    make_begin(&file);
-    make_text(&file, "general.architecture", "llama");
-    make_u32(&file, "llama.block_count", 1);
-    make_u32(&file, "llama.context_length", 1);
-    make_u32(&file, "llama.embedding_length", 32);
-    make_u32(&file, "llama.feed_forward_length", 1);
-    make_u32(&file, "llama.attention.head_count", 8);
+    begin_heads(32, 8);
     make_u32(&file, "llama.attention.head_count_kv", 3);
     refused(FB_FORMAT, "'llama.attention.head_count_kv' is 3, which does not divide "
                        "the 8 heads");
-    make_begin(&file);
-    make_text(&file, "general.architecture", "llama");
-    make_u32(&file, "llama.block_count", 1);
-    make_u32(&file, "llama.context_length", 1);
-    make_u32(&file, "llama.embedding_length", 2048);
-    make_u32(&file, "llama.feed_forward_length", 1);
-    make_u32(&file, "llama.attention.head_count", 1024);
+    begin_heads(2048, 1024);
     refused(FB_UNSUPPORTED, "1024 kv heads; 512 is the most");
 }
 
