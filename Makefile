@@ -166,7 +166,7 @@ fuzz: $(if $(TARGET),$(BUILD)/tests/fuzz/fuzz_$(TARGET)) ## TARGET=gguf SECONDS=
 
 # --- the same digest on every CPU: only libc and threads, so that it runs under qemu ---
 PROBE := $(wildcard tests/probe/*.c)
-PROBE_SOURCES := $(PROBE) $(filter-out %/json.c %/yaml.c %/terminal.c %/shown.c,$(filter $(foreach part,base ops model cache \
+PROBE_SOURCES := $(PROBE) $(filter-out $(wildcard src/ops/torch*.c) %/json.c %/yaml.c %/terminal.c %/shown.c,$(filter $(foreach part,base ops model cache \
                  rule select engine,src/$(part)/%) rules/%,$(LIB_SOURCES) $(ISA_SOURCES)))
 PROBE_OBJECTS := $(PROBE_SOURCES:%.c=build/aarch64/obj/%.o)
 CROSS := aarch64-linux-gnu-gcc

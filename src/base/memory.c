@@ -116,6 +116,16 @@ char *fb_strdup(const char *text)
     return copy == NULL ? NULL : memcpy(copy, text, size);
 }
 
+void fb_memory_add(fb_account account, size_t bytes)
+{
+    charge(account, bytes);
+}
+
+void fb_memory_drop(fb_account account, size_t bytes)
+{
+    atomic_fetch_sub(&now[account], bytes);
+}
+
 size_t fb_memory_now(fb_account account)
 {
     return atomic_load(&now[account]);

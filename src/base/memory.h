@@ -37,6 +37,10 @@ void *fb_realloc(fb_account account, void *old, size_t size);
 void fb_free(void *block); /* takes NULL */
 char *fb_strdup(const char *text);
 
+/* Memory that others gave, say of a device, enters and leaves an account. */
+void fb_memory_add(fb_account account, size_t bytes);
+void fb_memory_drop(fb_account account, size_t bytes);
+
 /* Bytes in use now, and the most since the last reset. Thread-safe. */
 size_t fb_memory_now(fb_account account);
 size_t fb_memory_peak(fb_account account);

@@ -37,7 +37,8 @@ struct fb_kv {
     fb_ops *ops;
     fb_array array; /* [entries * 2 * head_dim] */
     int64_t head_dim, n_slots;
-    int64_t *first; /* [n_slots + 1] entries before each slot */
+    int64_t *first;  /* [n_slots + 1] entries before each slot */
+    uint64_t serial; /* of no other one in this process */
 };
 
 /* A checked call. Which fields an operator uses follows from its front door. */
@@ -47,6 +48,7 @@ typedef struct fb_call {
     int64_t start, kernel; /* kernel: of a pool; the window of attention */
     double alpha;          /* factor, value, epsilon, scale */
     bool transpose_a, transpose_b;
+    bool is_batch;      /* linear: of answers, whose number differs from run to run */
     const void *host;   /* read from host memory */
     void *host_out;     /* written to host memory */
     const int32_t *ids; /* rows, targets, entries */
@@ -64,9 +66,12 @@ typedef fb_status fb_kernel(void *self, const fb_call *call);
 
 typedef struct fb_backend {
     const char *name;
+    bool is_exact; /* fb_ops_is_exact */
     fb_status (*open)(void **self, const fb_ops_options *options);
     void (*close)(void *self); /* takes NULL */
     const char *(*isa)(const void *self);
+    /* Runs every operator once on a few numbers; NULL: there is nothing to find out. */
+    fb_status (*check)(fb_ops *ops);
     fb_threads *(*threads)(const void *self);
 
     /* Memory of an array's own, contents undefined; sets `array->storage`. */
@@ -86,7 +91,7 @@ typedef struct fb_backend {
     fb_kernel *const *kernels;
 } fb_backend;
 
-extern const fb_backend fb_backend_native;
+extern const fb_backend fb_backend_native, fb_backend_torch;
 
 /* fb_ops_open with a backend of the caller's choice (tests). */
 FB_MUST_USE fb_status fb_ops_open_backend(fb_ops **out, const fb_backend *backend,

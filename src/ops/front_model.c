@@ -63,7 +63,8 @@ fb_tensor fb_embedding(fb_ops *ops, fb_tensor table, const int32_t *ids, int64_t
 fb_tensor fb_linear(fb_ops *ops, fb_tensor x, fb_tensor w)
 {
     const fb_array *rows = weight(ops, FB_OP_linear, w), *input;
-    fb_call call = {0};
+    fb_call call = {.is_batch = ops->place.phase == FB_PHASE_answer ||
+                                ops->place.phase == FB_PHASE_decode};
 
     if (rows == NULL) return FB_NONE;
     input = matrix(ops, FB_OP_linear, x, rows->shape[1]);

@@ -217,6 +217,7 @@ static fb_kernel *const kernels[FB_OP_COUNT] = {
 
 const fb_backend fb_backend_native = {
     .name = "native",
+    .is_exact = true,
     .open = open_native,
     .close = close_native,
     .isa = isa_of,

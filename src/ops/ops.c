@@ -20,6 +20,7 @@ enum { PLACE_BITS = 20, MOST_PLACES = 1 << PLACE_BITS, USES_MASK = 0x7ff };
 static const fb_backend *backend_of(const char *device)
 {
     if (device == NULL || strcmp(device, "cpu") == 0) return &fb_backend_native;
+    if (strncmp(device, "torch:", strlen("torch:")) == 0) return &fb_backend_torch;
     return NULL;
 }
 
@@ -39,6 +40,11 @@ fb_status fb_ops_open_backend(fb_ops **out, const fb_backend *backend,
         fb_free(ops);
         return status;
     }
+    if (backend->check != NULL) status = backend->check(ops);
+    if (status != FB_OK) {
+        fb_ops_close(ops);
+        return status;
+    }
     *out = ops;
     return FB_OK;
 }
@@ -50,7 +56,10 @@ fb_status fb_ops_open(fb_ops **out, const fb_ops_options *options)
 
     *out = NULL;
     if (backend == NULL)
-        return fb_fail(FB_UNSUPPORTED, "no device '%s'; 'cpu' is there", device);
+        return fb_fail(FB_UNSUPPORTED,
+                       "no device '%s'; 'cpu' is there, and 'torch:cpu', "
+                       "'torch:cuda:0' and the like where PyTorch is",
+                       device);
     return fb_ops_open_backend(out, backend, options);
 }
 
@@ -74,6 +83,11 @@ const char *fb_ops_backend(const fb_ops *ops)
 const char *fb_ops_isa(const fb_ops *ops)
 {
     return ops->backend->isa(ops->self);
+}
+
+bool fb_ops_is_exact(const fb_ops *ops)
+{
+    return ops->backend->is_exact;
 }
 
 fb_threads *fb_ops_threads(const fb_ops *ops)

@@ -26,10 +26,19 @@
 /* --- context --- */
 
 typedef struct fb_ops_options {
-    const char *device; /* NULL or "cpu": the native backend */
+    /* NULL or "cpu": the native backend. "torch:cpu", "torch:cuda:0": an installed
+     * PyTorch; "torch:cuda:0,cuda:1": the layers of a model split over devices */
+    const char *device;
     const char
         *isa;    /* NULL: the best this CPU has; "plain", "avx2", "avx512", "neon" */
     int threads; /* 0: what affinity and cgroup allow */
+    /* torch only: the package's directory or a Python interpreter; NULL: see
+     * torch_lib.h */
+    const char *torch;
+    fb_dtype precision; /* torch only: of weights; FB_F32 (0), FB_F16, FB_BF16 */
+    /* torch only: products of a batch are computed in one piece. Faster for a few rows,
+     * but the last bits of a row then depend on what else is in the batch. */
+    bool any_shape;
 } fb_ops_options;
 
 FB_MUST_USE fb_status fb_ops_open(fb_ops **out, const fb_ops_options *options);
@@ -37,8 +46,12 @@ void fb_ops_close(fb_ops *ops); /* takes NULL */
 void fb_ops_reset(fb_ops *ops); /* forgets the first failure; closes all scopes */
 /* Records a failure made by the caller with fb_fail, as if an operator had failed. */
 void fb_ops_refuse(fb_ops *ops, fb_status status);
-const char *fb_ops_backend(const fb_ops *ops); /* "native" */
+const char *fb_ops_backend(const fb_ops *ops); /* "native", "torch" */
+/* Which kernels: "avx2"; of torch its version and devices, "2.13.0 on cpu". */
 const char *fb_ops_isa(const fb_ops *ops);
+/* Whether results are the same bits on every machine, masked or moved, alone or in a
+ * batch: the promise of the native backend. Others keep to a tolerance. */
+bool fb_ops_is_exact(const fb_ops *ops);
 fb_threads *fb_ops_threads(const fb_ops *ops); /* lent */
 
 /* Of a model, in one layer: what arrays on the stack have room for. */

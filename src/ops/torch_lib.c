@@ -1,0 +1,224 @@
+/* torch_lib.c - finds PyTorch, opens it, and says in one sentence why not.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "ops/torch_lib.h"
+
+#include "base/file.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Lists, strings and devices as arguments came with 2.10. */
+enum { OLDEST_MAJOR = 2, OLDEST_MINOR = 10 };
+
+static fb_torch_lib the_lib;
+static bool is_open;
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+
+/* --- where it is --- */
+
+static bool is_file(const char *directory, const char *name)
+{
+    char path[4200];
+
+    return snprintf(path, sizeof path, "%s/%s", directory, name) < (int)sizeof path &&
+           access(path, R_OK) == 0;
+}
+
+/* What the interpreter `python` says; finding does not import, which takes seconds. */
+static bool ask_python(const char *python, char *out, size_t n)
+{
+    static const char program[] =
+        "import importlib.util as u; print(u.find_spec(\"torch\")"
+        ".submodule_search_locations[0])";
+    char command[4400];
+    FILE *pipe;
+    bool ok;
+
+    if (strchr(python, '\'') != NULL ||
+        snprintf(command, sizeof command, "'%s' -c '%s' 2>/dev/null </dev/null", python,
+                 program) >= (int)sizeof command)
+        return false;
+    pipe = popen(command, "r");
+    if (pipe == NULL) return false;
+    ok = fgets(out, (int)n, pipe) != NULL;
+    ok = pclose(pipe) == 0 && ok;
+    if (ok) out[strcspn(out, "\n")] = '\0';
+    return ok && out[0] != '\0';
+}
+
+static fb_status find_given(const char *where, char *out, size_t n)
+{
+    if (is_file(where, "lib/libtorch_cpu.so")) {
+        (void)snprintf(out, n, "%s", where);
+        return FB_OK;
+    }
+    if (is_file(where, "."))
+        return fb_fail(FB_USAGE,
+                       "'%s' is not the directory of a PyTorch package: no "
+                       "lib/libtorch_cpu.so in it",
+                       where);
+    if (access(where, F_OK) != 0)
+        return fb_fail(FB_NOT_FOUND, "there is no '%s', where PyTorch was to be",
+                       where);
+    if (access(where, X_OK) == 0 && ask_python(where, out, n)) return FB_OK;
+    return fb_fail(FB_USAGE,
+                   "'%s' is neither the directory of a PyTorch package nor a Python "
+                   "interpreter that has one",
+                   where);
+}
+
+static fb_status find(const char *where, char *out, size_t n)
+{
+    const char *environment = getenv("VIRTUAL_ENV");
+    char python[4200];
+
+    if (where == NULL) where = getenv("FLEXBUDGET_TORCH");
+    if (where != NULL && where[0] != '\0') return find_given(where, out, n);
+    if (environment != NULL && environment[0] != '\0' &&
+        snprintf(python, sizeof python, "%s/bin/python3", environment) <
+            (int)sizeof python &&
+        ask_python(python, out, n))
+        return FB_OK;
+    if (ask_python("python3", out, n)) return FB_OK;
+    return fb_fail(FB_NOT_FOUND,
+                   "PyTorch was not found: python3 has no package 'torch'; install "
+                   "torch >= %d.%d, or name its directory with --torch DIR",
+                   OLDEST_MAJOR, OLDEST_MINOR);
+}
+
+/* --- opening it --- */
+
+/* The text of dlerror without its path and in one line. */
+static const char *why_not(char *out, size_t n)
+{
+    const char *text = dlerror();
+
+    (void)snprintf(out, n, "%s", text == NULL ? "no reason was given" : text);
+    out[strcspn(out, "\n")] = '\0';
+    return out;
+}
+
+static void *open_file(const char *directory, const char *name)
+{
+    char path[4200];
+
+    if (!is_file(directory, name)) return NULL;
+    (void)snprintf(path, sizeof path, "%s/%s", directory, name);
+    return dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+}
+
+/* libtorch.so pulls in the libraries of devices; alone, libtorch_cpu.so does without. */
+static fb_status open_library(const char *directory, void **out)
+{
+    char reason[512] = "";
+
+    (void)open_file(directory, "lib/libtorch_global_deps.so");
+    *out = open_file(directory, "lib/libtorch.so");
+    if (*out == NULL) *out = open_file(directory, "lib/libtorch_cpu.so");
+    if (*out != NULL) return FB_OK;
+    return fb_fail(FB_UNSUPPORTED, "PyTorch in '%s' cannot be loaded: %s", directory,
+                   why_not(reason, sizeof reason));
+}
+
+static const char *resolve(fb_torch_lib *lib, void *library)
+{
+    const char *missing = NULL;
+
+#define RESOLVE(needed, result, name, arguments)                                       \
+    *(void **)(void *)&lib->name = dlsym(library, #name);                              \
+    if ((needed) && lib->name == NULL && missing == NULL) missing = #name;
+    FB_TORCH_SYMBOLS(RESOLVE)
+#undef RESOLVE
+    *(void **)(void *)&lib->operator_new = dlsym(library, "_Znwm");
+    if (lib->torch_new_stable_ivalue == NULL && lib->operator_new == NULL)
+        missing = "operator new";
+    return missing;
+}
+
+static fb_status check_version(fb_torch_lib *lib, const char *missing)
+{
+    const uint64_t abi =
+        lib->aoti_torch_abi_version == NULL ? 0 : lib->aoti_torch_abi_version();
+    const int major = (int)(abi >> 56), minor = (int)(abi >> 48 & 0xff);
+
+    (void)snprintf(lib->version, sizeof lib->version, "%d.%d.%d", major, minor,
+                   (int)(abi >> 40 & 0xff));
+    if (abi == 0)
+        return fb_fail(FB_UNSUPPORTED,
+                       "PyTorch in '%s' has no stable C ABI; torch >= %d.%d is needed",
+                       lib->directory, OLDEST_MAJOR, OLDEST_MINOR);
+    if (major < OLDEST_MAJOR || (major == OLDEST_MAJOR && minor < OLDEST_MINOR))
+        return fb_fail(FB_UNSUPPORTED,
+                       "PyTorch %s in '%s' is too old; torch >= %d.%d is needed",
+                       lib->version, lib->directory, OLDEST_MAJOR, OLDEST_MINOR);
+    if (missing != NULL)
+        return fb_fail(FB_UNSUPPORTED, "PyTorch %s in '%s' lacks the function %s",
+                       lib->version, lib->directory, missing);
+    return FB_OK;
+}
+
+/* Before 2.13 a failed call writes pages to stderr and there is no other way to ask. */
+static void silence(void *library, const fb_torch_lib *lib)
+{
+    int *level = dlsym(library, "FLAGS_caffe2_log_level");
+
+    if (level != NULL && lib->torch_exception_get_what_without_backtrace == NULL)
+        *level = 4;
+}
+
+static fb_status open_once(const char *where, int threads)
+{
+    fb_torch_lib lib = {.version = ""};
+    char text[16];
+    void *library;
+
+    FB_TRY(find(where, lib.directory, sizeof lib.directory));
+    (void)snprintf(text, sizeof text, "%d", threads);
+    if (setenv("OMP_NUM_THREADS", text, 1) != 0) /* read when its library is loaded */
+        return fb_fail(FB_NO_MEMORY, "no memory for the environment");
+    FB_TRY(open_library(lib.directory, &library));
+    FB_TRY(check_version(&lib, resolve(&lib, library)));
+    silence(library, &lib);
+    lib.has_devices = is_file(lib.directory, "lib/libtorch_cuda.so") ||
+                      is_file(lib.directory, "lib/libtorch_hip.so") ||
+                      is_file(lib.directory, "lib/libtorch_xpu.so");
+    the_lib = lib;
+    is_open = true;
+    return FB_OK;
+}
+
+fb_status fb_torch_open(const fb_torch_lib **out, const char *where, int threads)
+{
+    fb_status status = FB_OK;
+
+    *out = NULL;
+    (void)pthread_mutex_lock(&opening);
+    if (!is_open) status = open_once(where, threads);
+    (void)pthread_mutex_unlock(&opening);
+    if (status != FB_OK) return status;
+    the_lib.aoti_torch_grad_mode_set_enabled(false); /* holds for a thread */
+    *out = &the_lib;
+    return FB_OK;
+}
+
+const char *fb_torch_why(const fb_torch_lib *lib)
+{
+    static _Thread_local char line[400];
+    const char *text = lib->torch_exception_get_what_without_backtrace == NULL
+                           ? NULL
+                           : lib->torch_exception_get_what_without_backtrace();
+    char *end;
+
+    if (text == NULL) return "PyTorch before 2.13 does not say why";
+    (void)snprintf(line, sizeof line, "%s", text);
+    line[strcspn(line, "\n")] = '\0';
+    end = strstr(line, ". "); /* what follows is for people who build PyTorch */
+    if (end != NULL) *end = '\0';
+    return line;
+}
