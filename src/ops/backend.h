@@ -73,6 +73,9 @@ typedef struct fb_backend {
     /* Runs every operator once on a few numbers; NULL: there is nothing to find out. */
     fb_status (*check)(fb_ops *ops);
     fb_threads *(*threads)(const void *self);
+    /* NULL: there is one part. */
+    int (*parts)(const void *self);
+    void (*use_part)(void *self, int part);
 
     /* Memory of an array's own, contents undefined; sets `array->storage`. */
     fb_status (*alloc)(void *self, fb_account account, fb_array *array);

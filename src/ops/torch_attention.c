@@ -120,7 +120,7 @@ static fb_torch_handle of_head(const struct attention *a, const fb_array *signal
 {
     fb_torch *torch = a->torch;
 
-    return NARROW_(fb_torch_of(torch, signal), 0, kv_head * a->group, a->group);
+    return NARROW_(fb_torch_in_place(torch, signal), 0, kv_head * a->group, a->group);
 }
 
 static void add_sum(const struct attention *a, fb_torch_handle p, int64_t kv_head,

@@ -21,7 +21,7 @@ fb_status fb_torch_from_host(void *self, const fb_call *call)
 {
     fb_torch *torch = self;
 
-    fb_torch_begin(torch, 0);
+    fb_torch_begin(torch, torch->part_device);
     return fb_torch_return(
         torch, call,
         fb_torch_upload(torch, fb_torch_dtype(torch, call->out.dtype), call->out.n_dims,
@@ -44,7 +44,8 @@ fb_status fb_torch_full(void *self, const fb_call *call)
 {
     fb_torch *torch = self;
 
-    fb_torch_begin(torch, call->out.persists ? device_of(&call->out) : 0);
+    fb_torch_begin(torch,
+                   call->out.persists ? device_of(&call->out) : torch->part_device);
     return fb_torch_return(
         torch, call,
         fb_torch_filled(torch, fb_torch_dtype(torch, call->out.dtype), call->out.n_dims,

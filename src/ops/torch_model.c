@@ -245,14 +245,36 @@ fb_status fb_torch_geglu(void *self, const fb_call *call)
 
 /* --- the rest --- */
 
+/* A temporary that is all of its tensor becomes the sum, where the other lies: so what
+ * runs through the layers goes from device to device with them. */
+static bool is_whole(fb_torch *torch, const fb_array *a)
+{
+    const fb_torch_storage *storage = (const void *)a->storage;
+    int64_t n = 0;
+
+    if (a->persists || torch->lib->aoti_torch_get_numel(storage->tensor, &n) != 0)
+        return false;
+    return n == fb_array_elements(a);
+}
+
 fb_status fb_torch_add_(void *self, const fb_call *call)
 {
     fb_torch *torch = begin(self, &call->out);
-    const fb_torch_handle a = fb_torch_of(torch, &call->out);
+    fb_torch_storage *storage = (fb_torch_storage *)(void *)call->out.storage;
+    const bool moves = is_whole(torch, &call->out);
+    fb_torch_handle a, sum, old = storage->tensor;
 
-    fb_torch_copy(torch, a,
-                  fb_torch_plus(torch, a, fb_torch_of(torch, &call->in[1]), 1));
-    return fb_torch_done(torch);
+    if (moves) fb_torch_begin(torch, device_of(&call->in[1]));
+    a = fb_torch_of(torch, &call->out);
+    sum = fb_torch_plus(torch, a, fb_torch_of(torch, &call->in[1]), 1);
+    if (!moves) {
+        fb_torch_copy(torch, a, sum);
+        return fb_torch_done(torch);
+    }
+    if (torch->status != FB_OK) return fb_torch_done(torch);
+    storage->tensor = NULL;
+    (void)fb_torch_keep(torch, old);
+    return fb_torch_return(torch, call, sum);
 }
 
 /* Pairs (x, y) become (x c - y s, y c + x s); x, y [R, n, r/2], c, s [R, 1, r/2]. */
