@@ -53,9 +53,9 @@ static fb_ops *open_ops(const char *isa, int threads)
 {
     fb_ops *ops;
 
-    assert_ok(fb_ops_open(&ops, &(fb_ops_options){.device = test_device(),
-                                                  .isa = isa,
-                                                  .threads = threads}));
+    assert_ok(fb_ops_open(
+        &ops,
+        &(fb_ops_options){.device = test_device(), .isa = isa, .threads = threads}));
     return ops;
 }
 
@@ -371,7 +371,8 @@ static void a_window_is_a_mask(void **state)
                 attend_in_windows(ops, &text, kv, contexts[c], chunks[k], windows[w],
                                   got);
                 assert_true(same("window", want + contexts[c] * row,
-                                 got + contexts[c] * row, (text.n - contexts[c]) * row));
+                                 got + contexts[c] * row,
+                                 (text.n - contexts[c]) * row));
                 fb_kv_free(kv[0]);
                 fb_kv_free(kv[1]);
             }

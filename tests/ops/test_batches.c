@@ -12,7 +12,11 @@
 #include "tests/support/numbers.h"
 #include "tests/support/test.h"
 
-enum { MOST_SEQUENCES = 40, MOST_HEADS = 3, MOST_SEGMENTS = MOST_SEQUENCES * MOST_HEADS };
+enum {
+    MOST_SEQUENCES = 40,
+    MOST_HEADS = 3,
+    MOST_SEGMENTS = MOST_SEQUENCES * MOST_HEADS
+};
 
 static fb_ops *ops;
 static numbers rng;
@@ -94,8 +98,8 @@ static void make_caches(struct batch *b, int64_t count)
 {
     const bool is_even = number_int(&rng, 0, 1);
 
-    b->n_caches = number_int(&rng, 0, 1) ? b->sequences
-                                         : number_int(&rng, 1, b->sequences);
+    b->n_caches =
+        number_int(&rng, 0, 1) ? b->sequences : number_int(&rng, 1, b->sequences);
     for (int64_t c = 0; c < b->n_caches; c++) {
         struct cache *cache = &b->caches[c];
         const int64_t room = number_int(&rng, 0, 3) == 0 ? number_int(&rng, 0, 40) : 0;
@@ -139,7 +143,8 @@ static void hide_some(struct batch *b, int64_t i)
 
 static void make_segments(struct batch *b, bool hides)
 {
-    const int64_t tail = b->t + (b->has_tail ? number_int(&rng, 0, b->tails.capacity[0] - b->t) : 0);
+    const int64_t tail =
+        b->t + (b->has_tail ? number_int(&rng, 0, b->tails.capacity[0] - b->t) : 0);
 
     for (int64_t i = 0; i < b->sequences * b->kv_heads; i++) {
         const int64_t v = i / b->kv_heads, g = i % b->kv_heads;
@@ -305,8 +310,7 @@ static void check_output(const struct batch *b, fb_tensor got)
     for (int64_t v = 0; v < b->sequences; v++)
         for (int64_t i = 0; i < b->t; i++)
             for (int64_t h = 0; h < heads_of(b); h++)
-                attend_in_double(b, v, h, i, p,
-                                 want + (v * b->t + i) * row + h * b->d);
+                attend_in_double(b, v, h, i, p, want + (v * b->t + i) * row + h * b->d);
     assert_ok(fb_to_host(ops, got, x, (size_t)n * sizeof *x));
     assert_true(all_close("output", x, want, n, 5e-6));
     free(p);
@@ -321,7 +325,8 @@ static void check_batch(const struct batch *b)
 
     fb_scope_open(ops);
     signals = open_signals(b);
-    x = fb_from_host(ops, FB_F32, 2, (int64_t[]){b->sequences * b->t, width_of(b)}, b->x);
+    x = fb_from_host(ops, FB_F32, 2, (int64_t[]){b->sequences * b->t, width_of(b)},
+                     b->x);
     got = fb_attention(ops, &(fb_attend){.x = x,
                                          .segments = b->segments,
                                          .n_sequences = b->sequences,
@@ -343,8 +348,8 @@ static void any_batch_is_what_doubles_give(void **state)
     const int64_t rounds = long_or_short(3000, 400);
 
     (void)state;
-    assert_ok(fb_ops_open(
-        &ops, &(fb_ops_options){.device = test_device(), .threads = 2}));
+    assert_ok(
+        fb_ops_open(&ops, &(fb_ops_options){.device = test_device(), .threads = 2}));
     for (int64_t round = 0; round < rounds; round++) {
         struct batch *b;
 

@@ -13,8 +13,8 @@
 #include "tests/support/numbers.h"
 #include "tests/support/test.h"
 
-#define EXACT 0.0
-#define CLOSE 3e-7   /* a few units in the last place */
+#define EXACT   0.0
+#define CLOSE   3e-7 /* a few units in the last place */
 #define PRODUCT 2e-5 /* of up to 300 terms below 1 */
 
 static fb_ops *ops;
@@ -1130,8 +1130,8 @@ static void nobody_above_needs_to_see_data(void **state)
     fb_backend backend;
 
     (void)state;
-    assert_ok(hidden_open(
-        &ops, &backend, &(fb_ops_options){.device = test_device(), .threads = 2}));
+    assert_ok(hidden_open(&ops, &backend,
+                          &(fb_ops_options){.device = test_device(), .threads = 2}));
     check_all(5);
     fb_ops_close(ops);
 }
