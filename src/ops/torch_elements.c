@@ -306,8 +306,8 @@ fb_status fb_torch_topk(void *self, const fb_call *call)
     const int last = call->in[0].n_dims - 1;
     fb_torch_handle order;
 
-    if (is_empty(call)) return nothing(torch, call);
     refuse_nan(torch, a);
+    if (is_empty(call)) return nothing(torch, call);
     order = fb_torch_call_second(
         torch, "aten::sort", "stable", 4,
         (fb_torch_value[]){T_(a), fb_torch_some(torch, B_(true)), I_(last), B_(true)});

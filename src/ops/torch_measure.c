@@ -125,8 +125,10 @@ static void kl_rows(fb_torch *torch, const fb_call *call, int64_t first, int64_t
     p = logs(torch, p);
     q = fb_torch_plus(torch, p, logs(torch, NARROW_(q, 0, first, n)), -1);
     p = OP_("exp", "", T_(p));
-    p = OP_("mul", "Tensor", T_(p), T_(q));
-    sum = OP_("sum", "dim_IntList", T_(p), fb_torch_some(torch, INTS_(1)), B_(false),
+    q = OP_("mul", "Tensor", T_(p), T_(q));
+    (void)OP_("masked_fill_", "Tensor", T_(q), T_(OP_("logical_not", "", T_(p))),
+              T_(fb_torch_number(torch, 0))); /* what p never says: 0, not 0 * inf */
+    sum = OP_("sum", "dim_IntList", T_(q), fb_torch_some(torch, INTS_(1)), B_(false),
               NONE_);
     fb_torch_download(torch, sum, torch->lib->aoti_torch_dtype_float64(), out,
                       (size_t)n * sizeof *out);
