@@ -116,6 +116,11 @@ FB_MUST_USE fb_status fb_spec_hash_text(const char *text, char out[FB_HASH_HEX])
 FB_MUST_USE fb_status fb_spec_changes(const char *before, const char *after,
                                       fb_text *out);
 
+/* The same of all but what the backends may differ in: device, precision, and the words
+ * that name the experiment. */
+FB_MUST_USE fb_status fb_spec_changes_besides_backend(const char *before,
+                                                      const char *after, fb_text *out);
+
 /* A failure about the i-th item of a setting, with the place where it was written. */
 fb_status fb_spec_fail(const fb_spec *spec, fb_status status, fb_setting setting,
                        int item, const char *format, ...)
