@@ -281,7 +281,7 @@ static void print_text(fb_text *text, const fb_across *a)
     fb_text_puts(text, "\n");
     if (a->n_only_first + a->n_only_second > 0)
         fb_text_printf(text, "left out: %d cells of the first and %d of the second "
-                             "without a finished counterpart\n",
+                             "without a finished counterpart\n\n",
                        a->n_only_first, a->n_only_second);
     fb_say_wrapped(text, FB_ACROSS_WORDS);
 }
