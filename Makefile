@@ -42,7 +42,7 @@ CFLAGS_asan    := -O1 -DFB_CHECKED -fsanitize=address,undefined -fno-sanitize-re
 CFLAGS_tsan    := -O1 -fsanitize=thread
 CFLAGS_cover   := -O0 --coverage
 CFLAGS_fuzz    := -O1 -DFB_CHECKED -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-BASE_CFLAGS := -std=c17 -g -ffp-contract=off -fno-math-errno -fvisibility=hidden -Wa,-I$(CURDIR) -Wa,-I$(BUILD)/gen
+BASE_CFLAGS := -std=c17 -g -ffp-contract=off -fno-math-errno -fPIC -fvisibility=hidden -Wa,-I$(CURDIR) -Wa,-I$(BUILD)/gen
 CFLAGS  := $(BASE_CFLAGS) $(CFLAGS_$(VARIANT)) $(WARNINGS) $(if $(WERROR),-Werror) \
            $(if $(filter native,$(TUNE)),-march=native) $(EXTRA_CFLAGS)
 LDFLAGS := $(filter -fsanitize=% --coverage,$(CFLAGS_$(VARIANT)))
@@ -56,21 +56,23 @@ TARGET_neon   := -DFB_TARGET=neon -DFB_LANES=4
 
 ISA_SOURCES := $(wildcard src/ops/isa_*.c)
 LIB_SOURCES := $(filter-out $(ISA_SOURCES),$(wildcard $(foreach part,base ops model cache rule select engine \
-               task stats store spec experiment report,src/$(part)/*.c) rules/*.c tasks/*.c))
+               task stats store spec experiment report embed,src/$(part)/*.c) rules/*.c tasks/*.c))
 CLI_SOURCES := $(wildcard src/cli/*.c)
 LIB_OBJECTS := $(LIB_SOURCES:%.c=$(BUILD)/obj/%.o) \
                $(foreach t,$(TARGETS),$(ISA_SOURCES:%.c=$(BUILD)/obj/%.$(t).o))
 CLI_OBJECTS := $(CLI_SOURCES:%.c=$(BUILD)/obj/%.o)
 LIB := $(BUILD)/libflexbudget.a
 PROGRAM := $(BUILD)/flexbudget
+EMBED := $(BUILD)/libflexbudget.so
+EMBED_OBJECTS := $(filter $(BUILD)/obj/src/embed/%,$(LIB_OBJECTS))
 
 # Short lines unless V=1.
 ifndef V
 .SILENT:
 endif
 
-.PHONY: all demo test test-real test-long test-torch test-torch-versions digest-probe bench fuzz web install clean help FORCE
-all: $(if $(CLI_SOURCES),$(PROGRAM)) $(LIB) ## the program and the library (the default)
+.PHONY: all embed demo test test-real test-long test-torch test-torch-versions digest-probe bench fuzz web install clean help FORCE
+all: $(if $(CLI_SOURCES),$(PROGRAM)) $(LIB) $(if $(filter release debug,$(VARIANT)),$(EMBED)) ## the program and the library (the default)
 
 $(PROGRAM): $(CLI_OBJECTS) $(LIB)
 	echo "link $@"
@@ -79,6 +81,12 @@ $(PROGRAM): $(CLI_OBJECTS) $(LIB)
 $(LIB): $(LIB_OBJECTS)
 	rm -f $@
 	$(AR) rcs $@ $^
+
+# For other people's processes: what embed.h declares is exported, what that needs is linked.
+embed: $(EMBED) ## libflexbudget.so, for the Python module
+$(EMBED): $(EMBED_OBJECTS) $(LIB)
+	echo "link $@"
+	$(CC) $(LDFLAGS) -shared -Wl,--no-undefined -Wl,-soname,libflexbudget.so -o $@ $^ -ldl -lpthread
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags
 	mkdir -p $(@D)
@@ -223,7 +231,7 @@ web: ## the chart library of the page anew, from npm; needs node
 install: all ## PREFIX=/usr/local DESTDIR=: program, library, headers, pkg-config file
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/include/flexbudget
 	install $(PROGRAM) $(DESTDIR)$(PREFIX)/bin
-	install -m 644 $(LIB) $(DESTDIR)$(LIBDIR)
+	install -m 644 $(LIB) $(EMBED) $(DESTDIR)$(LIBDIR)
 	install -m 644 include/flexbudget/*.h $(DESTDIR)$(PREFIX)/include/flexbudget
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@PACKAGES@|$(PACKAGES)|' \
 	    -e "s|@VERSION@|$$(sed -n 's/^.define FB_VERSION "\(.*\)"/\1/p' src/experiment/version.h)|" \

@@ -18,6 +18,7 @@ BELOW = {
     "cache": "base ops",
     "rule": "base ops",
     "select": "base ops cache rule",
+    "embed": "base ops cache rule select",
     "engine": "base ops model cache rule select",
     "task": "base",
     "stats": "base",

@@ -26,7 +26,7 @@ calls() { # PATTERN: reads files, writes "FILE SYMBOL" of undefined symbols that
 }
 
 parts=(src/base src/ops src/model src/cache src/rule src/select src/engine src/task
-    src/stats src/store src/spec src/experiment src/report rules tasks)
+    src/stats src/store src/spec src/experiment src/report src/embed rules tasks)
 
 report "memory comes from base/memory.h" < <(
     library "${parts[@]}" | grep -v -e '^src/base/memory.o$' -e '^src/base/large.o$' |

@@ -4,7 +4,6 @@
  */
 #include "base/hash.h"
 #include "base/number.h"
-#include "base/random.h"
 #include "engine/batch.h"
 #include "engine/context.h"
 #include "engine/reading.h"
@@ -18,43 +17,6 @@ static fb_status check_seed_place(int64_t n)
     return n <= INT32_MAX
                ? FB_OK
                : fb_fail(FB_UNSUPPORTED, "a context of %lld tokens", (long long)n);
-}
-
-/* [kv_heads, n] uniform numbers of (seed, document, layer, head, position). */
-static fb_tensor random_numbers(const fb_reading *reading, uint64_t seed, int64_t layer)
-{
-    const int64_t heads = reading->engine->shape.kv_heads, n = reading->n;
-    float *u = fb_alloc(FB_ACCOUNT_scratch, (size_t)(heads * n) * sizeof *u);
-    fb_tensor out;
-
-    if (u == NULL) {
-        fb_ops_refuse(reading->engine->ops,
-                      fb_fail(FB_NO_MEMORY, "no memory for random numbers"));
-        return FB_NONE;
-    }
-    for (int64_t i = 0; i < heads * n; i++)
-        u[i] = fb_philox_f32(seed, reading->stream, (uint64_t)layer, (uint64_t)(i / n),
-                             (uint64_t)(i % n), 0);
-    out = fb_from_host(reading->engine->ops, FB_F32, 2, (int64_t[]){heads, n}, u);
-    fb_free(u);
-    return out;
-}
-
-static fb_tensor positions(const fb_reading *reading)
-{
-    float *p = fb_alloc(FB_ACCOUNT_scratch, (size_t)reading->n * sizeof *p);
-    fb_tensor out;
-
-    if (p == NULL) {
-        fb_ops_refuse(reading->engine->ops,
-                      fb_fail(FB_NO_MEMORY, "no memory for positions"));
-        return FB_NONE;
-    }
-    for (int64_t j = 0; j < reading->n; j++)
-        p[j] = (float)j;
-    out = fb_from_host(reading->engine->ops, FB_F32, 1, &reading->n, p);
-    fb_free(p);
-    return out;
 }
 
 /* What the rule asked for, and nothing else. */
@@ -76,8 +38,10 @@ static fb_signals see(const fb_reading *reading, const fb_scored_rule *rule,
     if (reads & FB_READS_VALUES) s.values = fb_cache_values(reading->cache, ops, layer);
     if (reads & FB_READS_WINDOW_ATTENTION) s.window_attention = rows;
     if (reads & FB_READS_ATTENTION_SUM) s.attention_sum = sum;
-    if (reads & FB_READS_POSITION) s.position = positions(reading);
-    if (reads & FB_READS_RANDOM) s.random = random_numbers(reading, rule->seed, layer);
+    if (reads & FB_READS_POSITION) s.position = fb_signal_position(ops, reading->n);
+    if (reads & FB_READS_RANDOM)
+        s.random = fb_signal_random(ops, rule->seed, reading->stream, layer,
+                                    facts->kv_heads, reading->n);
     if (reads & FB_READS_FUTURE) s.future_attention = future;
     return s;
 }

@@ -48,8 +48,10 @@ typedef struct fb_call {
     int64_t start, kernel; /* kernel: of a pool; the window of attention */
     double alpha;          /* factor, value, epsilon, scale */
     bool transpose_a, transpose_b;
-    bool is_batch;      /* linear: of answers, whose number differs from run to run */
-    const void *host;   /* read from host memory */
+    bool is_batch;    /* linear: of answers, whose number differs from run to run */
+    const void *host; /* read from host memory */
+    const fb_outside *outside; /* from_host: read from there instead */
+    int n_outside;
     void *host_out;     /* written to host memory */
     const int32_t *ids; /* rows, targets, entries */
     int64_t n_sequences, heads, kv_heads, head_dim;

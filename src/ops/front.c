@@ -66,6 +66,45 @@ fb_tensor fb_from_host(fb_ops *ops, fb_dtype dtype, int n_dims, const int64_t *s
     return fb_ops_compute(ops, FB_OP_from_host, &call, 0);
 }
 
+/* Nothing outside is trusted: sizes and strides that no memory could have are refused. */
+static bool is_outside(const fb_outside *part, const fb_outside *first)
+{
+    const int64_t most = INT64_C(1) << 48;
+    int64_t last = 0, step;
+
+    if (part->dtype != FB_F32 && part->dtype != FB_F16 && part->dtype != FB_BF16)
+        return false;
+    for (int i = 0; i < 3; i++) {
+        if (part->shape[i] < 0 || part->shape[i] > INT32_MAX || part->stride[i] < 0)
+            return false;
+        if (part->shape[i] == 0) continue;
+        if (__builtin_mul_overflow(part->shape[i] - 1, part->stride[i], &step) ||
+            step > most || (last += step) > most)
+            return false;
+    }
+    return part->data != NULL && part->shape[0] == first->shape[0] &&
+           part->shape[2] == first->shape[2] && part->device == first->device;
+}
+
+fb_tensor fb_borrow(fb_ops *ops, const fb_outside *parts, int n)
+{
+    fb_call call = {.outside = parts, .n_outside = n};
+    int64_t b = 0;
+
+    for (int i = 0; i < n; i++) {
+        if (!is_outside(&parts[i], &parts[0])) {
+            fb_ops_broken(ops, FB_OP_from_host, "tensor %d of %d is not possible",
+                          i + 1, n);
+            return FB_NONE;
+        }
+        b += parts[i].shape[1];
+    }
+    if (!fb_ops_shape(ops, FB_OP_from_host, &call.out, FB_F32, 3,
+                      (const int64_t[]){parts[0].shape[0], b, parts[0].shape[2]}))
+        return FB_NONE;
+    return fb_ops_compute(ops, FB_OP_from_host, &call, 0);
+}
+
 fb_status fb_to_host(fb_ops *ops, fb_tensor a, void *out, size_t bytes)
 {
     const fb_array *array = fb_ops_look(ops, FB_OP_to_host, a);

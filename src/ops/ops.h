@@ -21,6 +21,7 @@
 #include "base/threads.h"
 #include "ops/ledger.h"
 
+#include <flexbudget/embed.h>
 #include <flexbudget/op.h>
 
 /* --- context --- */
@@ -84,6 +85,10 @@ fb_tensor fb_persist(fb_ops *ops, fb_account account, fb_tensor a);
 fb_tensor fb_new(fb_ops *ops, fb_account account, fb_dtype dtype, int n_dims,
                  const int64_t *shape);
 void fb_release(fb_ops *ops, fb_tensor a); /* persistent tensors only; takes FB_NONE */
+
+/* Somebody else's tensors [a, b_i, c] side by side: f32 [a, sum of b_i, c]. One alone that
+ * is f32 and contiguous is not copied but lent, and must stay until the scope closes. */
+fb_tensor fb_borrow(fb_ops *ops, const fb_outside *parts, int n);
 
 /* Copies all elements to host memory of exactly `bytes`. Returns the context's
  * status. */

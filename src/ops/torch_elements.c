@@ -17,10 +17,49 @@ static fb_torch *begin(void *self, const fb_array *where)
 
 /* --- moving --- */
 
+/* A tensor over memory of somebody else, as it lies there. */
+static fb_torch_handle lent(fb_torch *torch, const fb_outside *part)
+{
+    const fb_torch_device *device = &torch->devices[torch->at];
+    fb_torch_handle made = NULL;
+
+    if (torch->status != FB_OK) return NULL;
+    if (torch->lib->aoti_torch_create_tensor_from_blob(
+            (void *)(uintptr_t)part->data, 3, part->shape, part->stride, 0,
+            fb_torch_dtype(torch, (fb_dtype)part->dtype), device->type, device->index,
+            &made) != 0)
+        return fb_torch_failed(torch, "a borrowed tensor");
+    return fb_torch_keep(torch, made);
+}
+
+static fb_torch_handle borrow(fb_torch *torch, const fb_call *call)
+{
+    const int32_t f32 = fb_torch_dtype(torch, FB_F32);
+    int64_t at = 0;
+    fb_torch_handle all;
+
+    if (call->n_outside == 1)
+        return fb_torch_cast(torch, lent(torch, &call->outside[0]), f32);
+    all = fb_torch_new(torch, f32, 3, call->out.shape);
+    for (int i = 0; i < call->n_outside; at += call->outside[i++].shape[1])
+        fb_torch_copy(torch, NARROW_(all, 1, at, call->outside[i].shape[1]),
+                      lent(torch, &call->outside[i]));
+    return all;
+}
+
 fb_status fb_torch_from_host(void *self, const fb_call *call)
 {
     fb_torch *torch = self;
 
+    if (call->outside != NULL) {
+        const int device = call->outside[0].device;
+
+        if (device < 0 || device >= torch->n_devices)
+            return fb_fail(FB_USAGE, "a tensor on device %d of %d", device + 1,
+                           torch->n_devices);
+        fb_torch_begin(torch, device);
+        return fb_torch_return(torch, call, borrow(torch, call));
+    }
     fb_torch_begin(torch, torch->part_device);
     return fb_torch_return(
         torch, call,

@@ -113,11 +113,26 @@ static void *open_file(const char *directory, const char *name)
     return dlopen(path, RTLD_NOW | RTLD_GLOBAL);
 }
 
-/* libtorch.so pulls in the libraries of devices; alone, libtorch_cpu.so does without. */
-static fb_status open_library(const char *directory, void **out)
+/* In a process that has this PyTorch already, such as a Python interpreter, it is taken as
+ * it is: neither its threads nor whom its symbols can be seen by are ours to change. */
+static void *loaded(const char *directory)
 {
-    char reason[512] = "";
+    char path[4200];
 
+    (void)snprintf(path, sizeof path, "%.4100s/lib/libtorch.so", directory);
+    return dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+}
+
+/* libtorch.so pulls in the libraries of devices; alone, libtorch_cpu.so does without. */
+static fb_status open_library(const char *directory, int threads, void **out)
+{
+    char reason[512] = "", text[16];
+
+    *out = loaded(directory);
+    if (*out != NULL) return FB_OK;
+    (void)snprintf(text, sizeof text, "%d", threads);
+    if (setenv("OMP_NUM_THREADS", text, 1) != 0) /* read when its library is loaded */
+        return fb_fail(FB_NO_MEMORY, "no memory for the environment");
     (void)open_file(directory, "lib/libtorch_global_deps.so");
     *out = open_file(directory, "lib/libtorch.so");
     if (*out == NULL) *out = open_file(directory, "lib/libtorch_cpu.so");
@@ -176,14 +191,10 @@ static void silence(void *library, const fb_torch_lib *lib)
 static fb_status open_once(const char *where, int threads)
 {
     fb_torch_lib lib = {.version = ""};
-    char text[16];
     void *library;
 
     FB_TRY(find(where, lib.directory, sizeof lib.directory));
-    (void)snprintf(text, sizeof text, "%d", threads);
-    if (setenv("OMP_NUM_THREADS", text, 1) != 0) /* read when its library is loaded */
-        return fb_fail(FB_NO_MEMORY, "no memory for the environment");
-    FB_TRY(open_library(lib.directory, &library));
+    FB_TRY(open_library(lib.directory, threads, &library));
     FB_TRY(check_version(&lib, resolve(&lib, library)));
     silence(library, &lib);
     lib.has_devices = is_file(lib.directory, "lib/libtorch_cuda.so") ||

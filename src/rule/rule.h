@@ -48,6 +48,12 @@ bool fb_bound_rule_is_deployable(
 int64_t fb_bound_rule_window(const fb_bound_rule *rule, int64_t n);
 bool fb_bound_rule_reads_sum(const fb_bound_rule *rule);
 
+/* Signals that are numbers alone: [n] positions from 0 on; [kv_heads, n] uniform numbers of
+ * (seed, stream, layer, kv head, position). */
+fb_tensor fb_signal_position(fb_ops *ops, int64_t n);
+fb_tensor fb_signal_random(fb_ops *ops, uint64_t seed, uint64_t stream, int64_t layer,
+                           int64_t kv_heads, int64_t n);
+
 /* The score of one layer, smoothed, reduced to kv heads and wrapped, f32:
  * [kv_heads, m - unscored_last]. Failures are in the context of `ops`; a NaN is
  * FB_DEFECT that names rule, layer, head and position. FB_NONE for a rule that keeps

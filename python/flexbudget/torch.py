@@ -1,0 +1,262 @@
+"""torch.py - the rules of FlexBudget on your own tensors and models, in your own process.
+
+    kept = flexbudget.torch.select("snapkv:window=32", keys, values, queries, budget="25%")
+    kept[layer][kv_head]          # positions that stay, ascending
+
+    flexbudget.torch.attach(model, "snapkv:window=32", budget="25%")
+    model.generate(ids, ...)      # prefill, evict once, go on
+
+Scores and sets are made by the same C sources as in the program, over the operators of the PyTorch
+that is loaded here. A rule may also be a function of yours in plain PyTorch, `rule(signals) -> scores`.
+
+SPDX-License-Identifier: MIT
+"""
+import ctypes
+import threading
+from dataclasses import dataclass, field
+
+import torch
+
+from ._attach import Attached, attach
+from ._ledger import Counting
+from ._library import About, Error, Facts, Outside, check, library
+
+__all__ = ["Attached", "Error", "Event", "Kept", "Signals", "attach", "select"]
+
+DTYPES = {torch.float32: 0, torch.float16: 3, torch.bfloat16: 4}  # fb_dtype
+PUBLISHED, NONE = 1, 2  # fb_protect_kind
+
+
+@dataclass
+class Signals:
+    """One layer of a context, as a function of yours sees it: what it returns are scores
+    [heads, n], [kv_heads, n] or [1, n]; higher stays longer, +inf always, -inf last."""
+
+    layer: int
+    n_layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    n: int
+    keys: torch.Tensor  # [kv_heads, n, head_dim], after rotary embedding
+    values: torch.Tensor  # [kv_heads, n, value_dim], or None
+    queries: torch.Tensor  # [heads, t, head_dim] of the last t tokens, or None
+    scale: float  # of the logits q k^T
+
+
+@dataclass
+class Kept:
+    """The positions that stay: `kept[layer][kv_head]`, a tensor of int64 on the host."""
+
+    positions: list
+    rule: str  # canonical: every parameter written out
+    entries: int  # per head under an equal split
+    n_protected: int  # of them
+    fallback: bool  # fewer tokens than the rule needs: sinks and recents instead
+    shrunk: bool  # some head may keep fewer entries than are protected
+    ledger: dict = field(repr=False)  # work by operator: calls, flops, bytes
+
+    def __getitem__(self, layer):
+        return self.positions[layer]
+
+    def __len__(self):
+        return len(self.positions)
+
+
+# --- operators, once per thread and list of devices ---
+
+_of_thread = threading.local()
+
+
+def _operators(devices):
+    """The fb_guest of a tuple of device names."""
+    opened = _of_thread.__dict__.setdefault("opened", {})
+    if devices not in opened:
+        out = ctypes.c_void_p()
+        with torch.no_grad():  # puts back what is switched off for the thread
+            check(library().fb_guest_open(ctypes.byref(out), torch.__path__[0].encode(),
+                                          ("torch:" + ",".join(devices)).encode()))
+        opened[devices] = out
+    return opened[devices]
+
+
+def _protection(protect):
+    """(kind, sink, recent) of `protect`: (sink, recent), "published" or "none"."""
+    if protect in ("none", None):
+        return NONE, 0, 0
+    if protect == "published":
+        return PUBLISHED, 0, 0
+    try:
+        sink, recent = (int(x) for x in protect)
+    except (TypeError, ValueError):
+        raise Error(f"protect={protect!r} is not understood; write (sink, recent) as (4, 16), 'published' or "
+                    "'none'") from None
+    return 0, sink, recent
+
+
+def _tensor(x, name, layer):
+    """A tensor [heads, n, d], or [1, heads, n, d] without its first dimension."""
+    if not isinstance(x, torch.Tensor):
+        raise Error(f"layer {layer}: {name} is a {type(x).__name__}, not a tensor")
+    if x.dim() == 4 and x.shape[0] == 1:
+        x = x[0]
+    if x.dim() != 3:
+        raise Error(f"layer {layer}: {name} has the shape {list(x.shape)}; [heads, tokens, width] of one sequence "
+                    "was expected")
+    if x.dtype not in DTYPES or x.layout != torch.strided or x.is_meta:
+        raise Error(f"layer {layer}: {name} is {x.dtype} on {x.device}; dense f32, f16 or bf16 is read", "UNSUPPORTED")
+    return x.detach().resolve_neg()
+
+
+class Event:
+    """A rule that is to evict from one context: `layer` for each layer in order, then `select`."""
+
+    def __init__(self, rule, *, budget, layers, protect=(4, 16), seed=0, devices=None):
+        if not (isinstance(rule, str) or callable(rule)):
+            raise Error(f"a rule is an expression or a function, not a {type(rule).__name__}")
+        self.rule, self.budget, self.layers, self.seed = rule, str(budget), layers, seed
+        self.protection, self.devices = _protection(protect), devices
+        self.ledger = {}
+        self.handle = self.n = None
+
+    @property
+    def name(self):
+        """The rule for sentences: its expression or the name of its function."""
+        return self.rule if isinstance(self.rule, str) else getattr(self.rule, "__name__", "rule")
+
+    def _open(self, keys, values, queries):
+        kv_heads, self.n, width = keys.shape
+        kind, sink, recent = self.protection
+        given = None if isinstance(self.rule, str) else self.name.encode()
+        if self.devices is None:
+            self.devices = (str(keys.device),)
+        about = About(rule=self.rule.encode() if given is None else None, given=given, budget=self.budget.encode(),
+                      protect=kind, sink=sink, recent=recent, layers=self.layers,
+                      heads=kv_heads if queries is None else queries.shape[0], kv_heads=kv_heads, head_dim=width,
+                      tokens=self.n, value_dim=width if values is None else values.shape[2],
+                      dtype=DTYPES[keys.dtype], seed=self.seed)
+        self.about = about
+        out = ctypes.c_void_p()
+        check(library().fb_event_open(ctypes.byref(out), _operators(self.devices), ctypes.byref(about)))
+        self.handle = out
+        self.needs = library().fb_event_needs_of(out)
+
+    def check(self):
+        """Refuses a rule or a budget that makes no sense, before there is any tensor."""
+        with Event(self.rule, budget=self.budget, layers=self.layers, devices=self.devices) as event:
+            like = torch.empty(1, 1, 1).expand(1, 1 << 30, 1)
+            event._open(like, like, like)
+
+    def _outside(self, x):
+        """How a tensor is described to the library, where it lies."""
+        if x is None:
+            return None
+        if str(x.device) not in self.devices:
+            raise Error(f"a tensor on {x.device}, where {', '.join(self.devices)} was expected")
+        return Outside(x.data_ptr(), DTYPES[x.dtype], self.devices.index(str(x.device)),
+                       (ctypes.c_int64 * 3)(*x.shape), (ctypes.c_int64 * 3)(*x.stride()))
+
+    def layer(self, layer, keys, values=None, queries=None, scale=None):
+        """Scores a layer: keys [kv_heads, n, d], values alike, queries [heads, t, d] of the last t tokens."""
+        keys = _tensor(keys, "keys", layer)
+        values = None if values is None else _tensor(values, "values", layer)
+        queries = None if queries is None else _tensor(queries, "queries", layer)
+        scale = keys.shape[2] ** -0.5 if scale is None else scale
+        with torch.no_grad():
+            if self.handle is None:
+                self._open(keys, values, queries)
+            if not isinstance(self.rule, str):
+                self._score(layer, keys, values, queries, scale)
+                return
+            tensors = [self._outside(x) for x in (queries, keys, values)]
+            check(library().fb_event_layer(self.handle, layer, *(None if t is None else ctypes.byref(t) for t in tensors),
+                                           scale))
+
+    def _score(self, layer, keys, values, queries, scale):
+        """A function's scores of a layer, counted."""
+        about = self.about
+        signals = Signals(layer, about.layers, about.heads, about.kv_heads, about.head_dim, self.n, keys, values,
+                          queries, scale)
+        with Counting(self.name, self.ledger):
+            scores = self.rule(signals)
+        if not isinstance(scores, torch.Tensor) or scores.dim() != 2:
+            what = list(scores.shape) if isinstance(scores, torch.Tensor) else type(scores).__name__
+            raise Error(f"rule '{self.name}' returned {what}; scores [rows, {self.n}] were expected", "DEFECT")
+        scores = scores.detach().to(torch.float32)[None].contiguous()
+        check(library().fb_event_scores(self.handle, layer, ctypes.byref(self._outside(scores))))
+
+    def select(self):
+        """The kept sets, after every layer; closes the event."""
+        if self.handle is None:
+            raise Error("no layer was given yet")
+        facts, slots = Facts(), []
+        with torch.no_grad():
+            check(library().fb_event_select(self.handle, ctypes.byref(facts)))
+        for layer in range(self.layers):
+            slots.append([self._kept(layer, g) for g in range(self.about.kv_heads)])
+        kept = Kept(slots, library().fb_event_rule(self.handle).decode(), facts.entries, facts.n_protected,
+                    bool(facts.fallback), bool(facts.shrunk), self._work())
+        self.close()
+        return kept
+
+    def _kept(self, layer, kv_head):
+        n = ctypes.c_int64()
+        positions = library().fb_event_kept(self.handle, layer, kv_head, ctypes.byref(n))
+        return torch.tensor(positions[:n.value], dtype=torch.int64)
+
+    def _work(self):
+        """The ledger: of a function what it called, and for all what the library did."""
+        name, calls = ctypes.c_char_p(), ctypes.c_int64()
+        flops, nbytes, index = ctypes.c_double(), ctypes.c_double(), 0
+        while library().fb_event_work(self.handle, index, *(ctypes.byref(x) for x in (name, calls, flops, nbytes))):
+            if calls.value > 0:
+                self.ledger["fb_" + name.value.decode()] = {"calls": calls.value, "flops": int(flops.value),
+                                                            "bytes": int(nbytes.value)}
+            index += 1
+        return self.ledger
+
+    def close(self):
+        """Lets go of the library's part; may be called again."""
+        if self.handle is not None:
+            library().fb_event_close(self.handle)
+            self.handle = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+
+
+def _layers(x, name, n):
+    """A tensor for each layer: of a list its items, of None nothing."""
+    if x is None:
+        return [None] * n
+    if isinstance(x, torch.Tensor):
+        x = [x]
+    if len(x) != n:
+        raise Error(f"{name} of {len(x)} layers and keys of {n}")
+    return x
+
+
+def select(rule, keys, values=None, queries=None, *, budget, protect=(4, 16), scale=None, seed=0):
+    """Which entries of a context stay under a rule and a budget.
+
+    rule      an expression ("adakv(snapkv:window=32)"), or a function of yours: signals -> scores
+    keys      [kv_heads, n, d] of one layer, or a list with those of every layer; after rotary embedding
+    values    alike, where the rule reads values
+    queries   [heads, t, d] of the last t tokens, after rotary embedding, where it reads attention
+    budget    "25%", "256t" (entries per head) or "64MiB"
+    protect   (sink, recent) for every rule, "published" for the rule's own, or "none"
+    scale     of the logits q k^T; 1 / sqrt(d) unless given
+    """
+    keys = [keys] if isinstance(keys, torch.Tensor) else list(keys)
+    n = len(keys)
+    if n == 0:
+        raise Error("keys of at least one layer are needed")
+    values, queries = _layers(values, "values", n), _layers(queries, "queries", n)
+    devices = tuple(dict.fromkeys(str(x.device) for x in keys if isinstance(x, torch.Tensor)))
+    with Event(rule, budget=budget, layers=n, protect=protect, seed=seed, devices=devices) as event:
+        for layer in range(n):
+            event.layer(layer, keys[layer], values[layer], queries[layer], scale)
+        return event.select()

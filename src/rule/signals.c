@@ -1,0 +1,41 @@
+/* signals.c - the signals that are made of numbers alone, for whoever shows a rule a layer.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rule/rule.h"
+
+#include "base/random.h"
+
+static fb_tensor no_memory(fb_ops *ops, const char *what)
+{
+    fb_ops_refuse(ops, fb_fail(FB_NO_MEMORY, "no memory for %s", what));
+    return FB_NONE;
+}
+
+fb_tensor fb_signal_position(fb_ops *ops, int64_t n)
+{
+    float *p = fb_alloc(FB_ACCOUNT_scratch, (size_t)n * sizeof *p);
+    fb_tensor out;
+
+    if (p == NULL) return no_memory(ops, "positions");
+    for (int64_t j = 0; j < n; j++)
+        p[j] = (float)j;
+    out = fb_from_host(ops, FB_F32, 1, &n, p);
+    fb_free(p);
+    return out;
+}
+
+fb_tensor fb_signal_random(fb_ops *ops, uint64_t seed, uint64_t stream, int64_t layer,
+                           int64_t kv_heads, int64_t n)
+{
+    float *u = fb_alloc(FB_ACCOUNT_scratch, (size_t)(kv_heads * n) * sizeof *u);
+    fb_tensor out;
+
+    if (u == NULL) return no_memory(ops, "random numbers");
+    for (int64_t i = 0; i < kv_heads * n; i++)
+        u[i] = fb_philox_f32(seed, stream, (uint64_t)layer, (uint64_t)(i / n),
+                             (uint64_t)(i % n), 0);
+    out = fb_from_host(ops, FB_F32, 2, (int64_t[]){kv_heads, n}, u);
+    fb_free(u);
+    return out;
+}
