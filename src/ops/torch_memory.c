@@ -168,6 +168,12 @@ fb_torch_handle fb_torch_number(fb_torch *torch, double x)
 
 fb_torch_handle fb_torch_cast(fb_torch *torch, fb_torch_handle handle, int32_t dtype)
 {
+    int32_t now = 0;
+
+    if (torch->status != FB_OK) return NULL;
+    if (torch->lib->aoti_torch_get_dtype(handle, &now) != 0)
+        return fb_torch_failed(torch, "get_dtype");
+    if (now == dtype) return handle;
     return OP_("to", "dtype", T_(handle), E_(dtype), B_(false), B_(false), NONE_);
 }
 
