@@ -113,9 +113,9 @@ static fb_status add_across(const fb_open_results *open, const fb_line *line,
 static fb_status check_across(const fb_line *line)
 {
     if (!fb_values_flag(&line->own, ACROSS) || line->n_arguments == 2) return FB_OK;
-    return fb_fail(FB_USAGE,
-                   "--across-backends compares two RESULTS with each other; %d %s given",
-                   line->n_arguments, fb_plural(line->n_arguments, "is", "are"));
+    return fb_fail(
+        FB_USAGE, "--across-backends compares two RESULTS with each other; %d %s given",
+        line->n_arguments, fb_plural(line->n_arguments, "is", "are"));
 }
 
 static fb_status compare(const fb_line *line)
@@ -155,12 +155,12 @@ const fb_command fb_command_compare = {
     .about =
         "Prints scores with intervals, paired differences from a baseline, and groups "
         "of rules that cannot be told apart. Only samples that all compared rules have "
-        "are used; what is left out is said. Several files: a part for each; numbers of "
+        "are used; what is left out is said. Several files: a part for each; numbers "
+        "of "
         "two backends are never in one table. --across-backends asks whether the "
         "backend changes anything: kept sets, answers and scores of two runs, cell by "
         "cell.",
-    .reading = (const char *const[]){FB_LETTER_WORDS, FB_ACROSS_WORDS,
-                                     FB_CLASS_WORDS,
+    .reading = (const char *const[]){FB_LETTER_WORDS, FB_ACROSS_WORDS, FB_CLASS_WORDS,
                                      FB_SIGNATURE_WORDS, NULL},
     .examples = "flexbudget compare results.db --baseline h2o\n"
                 "flexbudget compare cpu.db gpu.db --across-backends\n"

@@ -203,9 +203,10 @@ const fb_command fb_command_doctor = {
     .name = "doctor",
     .arguments = "",
     .summary = "this machine, libraries, models found, what would disturb timings",
-    .about = "Prints CPU, instruction set, threads, memory, libraries, PyTorch with its "
-             "devices and the models found, and a line per thing that would disturb a "
-             "measurement.",
+    .about =
+        "Prints CPU, instruction set, threads, memory, libraries, PyTorch with its "
+        "devices and the models found, and a line per thing that would disturb a "
+        "measurement.",
     .examples = "flexbudget doctor --json",
     .options = options,
     .print = print,

@@ -125,7 +125,8 @@ const fb_command fb_command_report = {
     .arguments = "RESULTS...",
     .summary = "one HTML page: plots, tables, answers, what it rests on",
     .about = "Writes one file that opens from disk, without network, and is readable "
-             "without JavaScript. Several results: a part for each; of one experiment on two "
+             "without JavaScript. Several results: a part for each; of one experiment "
+             "on two "
              "backends also what they differ in.",
     .examples = "flexbudget report results.db -o report.html\n"
                 "flexbudget report results.db --no-text",

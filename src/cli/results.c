@@ -136,12 +136,12 @@ fb_status fb_results_across(fb_across **out, const fb_open_results *open,
     status = fb_spec_changes_besides_backend(first.results->spec, second.results->spec,
                                              &changes);
     if (status == FB_OK && changes.n > 0)
-        status = fb_fail(FB_USAGE,
-                         "%s and %s differ in more than the backend: %s\nhelp: run the "
-                         "same experiment on both, with other --device or --precision "
-                         "alone",
-                         line->arguments[0], line->arguments[1],
-                         fb_text_string(&changes));
+        status =
+            fb_fail(FB_USAGE,
+                    "%s and %s differ in more than the backend: %s\nhelp: run the "
+                    "same experiment on both, with other --device or --precision "
+                    "alone",
+                    line->arguments[0], line->arguments[1], fb_text_string(&changes));
     fb_text_clear(&changes);
     if (status != FB_OK) return status;
     return fb_compare_across(out, &first, &second, &chosen);

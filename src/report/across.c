@@ -220,7 +220,8 @@ static void find_pairs(pairing *p)
             across->n_only_first++;
             continue;
         }
-        p->pairs[across->n_pairs++] = (pair){a->samples[cell->sample].task, cell, other};
+        p->pairs[across->n_pairs++] =
+            (pair){a->samples[cell->sample].task, cell, other};
     }
     for (int i = 0; i < b->n_cells; i++)
         n_done += is_done(&b->cells[i]);
@@ -382,7 +383,8 @@ static fb_status fill_rows(pairing *p)
 
     qsort(p->pairs, (size_t)across->n_pairs, sizeof *p->pairs, by_row);
     for (int i = 0, n; i < across->n_pairs; i += n) {
-        for (n = 1; i + n < across->n_pairs && is_of_row(&p->pairs[i], &p->pairs[i + n]);)
+        for (n = 1;
+             i + n < across->n_pairs && is_of_row(&p->pairs[i], &p->pairs[i + n]);)
             n++;
         FB_TRY(fill_row(p, &across->rows[across->n_rows++], &p->pairs[i], n));
     }
@@ -454,8 +456,7 @@ fb_status fb_compare_across(fb_across **out, const fb_across_side *first,
     fb_status status;
 
     *out = NULL;
-    if (p.across == NULL)
-        return fb_fail(FB_NO_MEMORY, "no memory to compare two runs");
+    if (p.across == NULL) return fb_fail(FB_NO_MEMORY, "no memory to compare two runs");
     p.options = fb_analysis_usual(options);
     p.across->first = first->results;
     p.across->second = second->results;

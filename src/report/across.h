@@ -17,9 +17,9 @@ typedef struct fb_across_row {
     int task, budget, rule; /* indices into the first results; budget -1: full cache */
     int n_cells;            /* finished in both, with the task's score */
     int n_documents;
-    int n_sets, n_equal_sets;       /* of cells that evicted */
-    int n_positions;                /* cells of which both files hold what was kept ... */
-    double common;                  /* ... and the share of equal entries; NAN for none */
+    int n_sets, n_equal_sets; /* of cells that evicted */
+    int n_positions;          /* cells of which both files hold what was kept ... */
+    double common;            /* ... and the share of equal entries; NAN for none */
     int n_answers, n_equal_answers; /* cells with a free answer in both files */
     double first, second;           /* means of the task's score */
     double difference;              /* second minus first */
@@ -51,9 +51,11 @@ void fb_across_free(fb_across *across); /* takes NULL */
 
 /* What tables, page and help say of it. */
 #define FB_ACROSS_WORDS                                                                \
-    "Equal entries: of the entries that the larger of the two kept sets has, the mean " \
+    "Equal entries: of the entries that the larger of the two kept sets has, the "     \
+    "mean "                                                                            \
     "over so many cells, those of which both files hold positions (--keep-sets; by "   \
-    "default those of the first document of each task). Equal sets and answers are counted over all cells " \
+    "default those of the first document of each task). Equal sets and answers are "   \
+    "counted over all cells "                                                          \
     "that have them. A dash: there are none. Difference: second less first, with its " \
     "bootstrap interval over documents; it says how far the backends are apart, not "  \
     "which is better."

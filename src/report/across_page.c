@@ -43,7 +43,8 @@ static void caption(fb_text *out, const fb_across *a, const fb_across_row *row)
 
 void fb_page_across(fb_text *out, const fb_across *a)
 {
-    fb_text_puts(out, "<section class=\"wrap\" id=\"across\"><h2>Across backends</h2>\n<p>");
+    fb_text_puts(out,
+                 "<section class=\"wrap\" id=\"across\"><h2>Across backends</h2>\n<p>");
     fb_html_prose(out, a->headline, strlen(a->headline));
     fb_text_puts(out, "</p>\n");
     for (int i = 0; i < a->n_rows; i++) {
@@ -51,9 +52,11 @@ void fb_page_across(fb_text *out, const fb_across *a)
         const fb_across_row *before = i > 0 ? row - 1 : NULL;
         const fb_across_row *next = i + 1 < a->n_rows ? row + 1 : NULL;
 
-        if (before == NULL || before->task != row->task || before->budget != row->budget) {
+        if (before == NULL || before->task != row->task ||
+            before->budget != row->budget) {
             caption(out, a, row);
-            fb_text_puts(out, "<div class=\"scroll\"><table class=\"t-across\"><thead>\n");
+            fb_text_puts(out,
+                         "<div class=\"scroll\"><table class=\"t-across\"><thead>\n");
             line(out, a, NULL);
             fb_text_puts(out, "</thead><tbody>\n");
         }
@@ -62,10 +65,11 @@ void fb_page_across(fb_text *out, const fb_across *a)
             fb_text_puts(out, "</tbody></table></div>\n");
     }
     if (a->n_only_first + a->n_only_second > 0)
-        fb_html(out,
-                "<p class=\"cap\">Left out: %d cells of the first and %d of the second, "
-                "without a finished counterpart.</p>\n",
-                a->n_only_first, a->n_only_second);
+        fb_html(
+            out,
+            "<p class=\"cap\">Left out: %d cells of the first and %d of the second, "
+            "without a finished counterpart.</p>\n",
+            a->n_only_first, a->n_only_second);
     fb_text_puts(out, "<p class=\"cap\">");
     fb_html_prose(out, FB_ACROSS_WORDS, strlen(FB_ACROSS_WORDS));
     fb_text_puts(out, "</p>\n</section>\n");

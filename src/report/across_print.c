@@ -52,8 +52,9 @@ void fb_across_say_place(fb_text *text, const fb_across *a, const fb_across_row 
         fb_text_puts(text, "full cache");
     else
         fb_say_budget(text, &a->first->budgets[row->budget]);
-    fb_text_printf(text, " \xC2\xB7 %s in %s, %s is better", fb_say_metric(task->metric),
-                   task->unit, task->lower_is_better ? "lower" : "higher");
+    fb_text_printf(text, " \xC2\xB7 %s in %s, %s is better",
+                   fb_say_metric(task->metric), task->unit,
+                   task->lower_is_better ? "lower" : "higher");
 }
 
 static void say_heading(fb_text *text, const fb_across *a, int column)
@@ -280,8 +281,9 @@ static void print_text(fb_text *text, const fb_across *a)
     }
     fb_text_puts(text, "\n");
     if (a->n_only_first + a->n_only_second > 0)
-        fb_text_printf(text, "left out: %d cells of the first and %d of the second "
-                             "without a finished counterpart\n\n",
+        fb_text_printf(text,
+                       "left out: %d cells of the first and %d of the second "
+                       "without a finished counterpart\n\n",
                        a->n_only_first, a->n_only_second);
     fb_say_wrapped(text, FB_ACROSS_WORDS);
 }
@@ -372,8 +374,8 @@ static void print_json(fb_text *text, const fb_across *a)
     fb_export_string(text, "first_digest", a->first->digest);
     fb_export_string(text, "second_digest", a->second->digest);
     fb_export_string(text, "headline", a->headline);
-    fb_text_printf(text, "\"pairs\":%d,\"only_first\":%d,\"only_second\":%d,", a->n_pairs,
-                   a->n_only_first, a->n_only_second);
+    fb_text_printf(text, "\"pairs\":%d,\"only_first\":%d,\"only_second\":%d,",
+                   a->n_pairs, a->n_only_first, a->n_only_second);
     fb_text_puts(text, "\"confidence\":");
     fb_json_add_real(text, a->confidence);
     fb_text_puts(text, ",\"rows\":[");
@@ -388,10 +390,14 @@ static void add_line(fb_text *text, const fb_across *a, const fb_across_row *row
 {
     const fb_result_task *task = task_of(a, row);
     const fb_result_rule *rule = &a->first->rules[row->rule];
-    const char *words[] = {or_unknown(a->first->kernel), or_unknown(a->second->kernel),
-                           task->name,                   budget_name(a, row),
-                           rule->label,                  rule->expression,
-                           task->metric,                 task->unit};
+    const char *words[] = {or_unknown(a->first->kernel),
+                           or_unknown(a->second->kernel),
+                           task->name,
+                           budget_name(a, row),
+                           rule->label,
+                           rule->expression,
+                           task->metric,
+                           task->unit};
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (i > 0) fb_text_puts(text, ",");

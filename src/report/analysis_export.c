@@ -153,7 +153,8 @@ static void add_failure(fb_text *text, const fb_analysis *a, const fb_failure *f
     fb_text_puts(text, "{");
     fb_export_string(text, "task", a->results->tasks[failure->task].name);
     fb_export_string(text, "budget",
-               failure->budget < 0 ? NULL : a->results->budgets[failure->budget].asked);
+                     failure->budget < 0 ? NULL
+                                         : a->results->budgets[failure->budget].asked);
     fb_export_string(text, "rule", a->results->rules[failure->rule].label);
     fb_export_string(text, "first", failure->reason);
     fb_text_printf(text, "\"cells\":%d,\"failed\":%d}", failure->n_cells,
@@ -182,7 +183,7 @@ void fb_analysis_print_json(fb_text *text, const fb_analysis *a)
     fb_export_string(text, "class", a->results->class_name);
     fb_export_string(text, "digest", a->results->digest);
     fb_export_string(text, "baseline",
-               a->baseline < 0 ? NULL : a->results->rules[a->baseline].label);
+                     a->baseline < 0 ? NULL : a->results->rules[a->baseline].label);
     fb_text_puts(text, "\"confidence\":");
     fb_json_add_real(text, a->confidence);
     fb_text_puts(text, ",");

@@ -208,8 +208,9 @@ static bool add_torch_device(const char *text, size_t n, fb_text *out)
     const size_t n_name = strcspn(text, ":,");
     size_t k = 0;
 
-    while (k < sizeof kinds / sizeof *kinds &&
-           (strlen(kinds[k].name) != n_name || memcmp(kinds[k].name, text, n_name) != 0))
+    while (
+        k < sizeof kinds / sizeof *kinds &&
+        (strlen(kinds[k].name) != n_name || memcmp(kinds[k].name, text, n_name) != 0))
         k++;
     if (k == sizeof kinds / sizeof *kinds) return false;
     fb_text_puts(out, kinds[k].name);

@@ -86,7 +86,8 @@ static void close_side(struct side *s)
 
 static fb_status compare(fb_across **out, const struct side *a, const struct side *b)
 {
-    const fb_across_side first = {a->store, a->results}, second = {b->store, b->results};
+    const fb_across_side first = {a->store, a->results},
+                         second = {b->store, b->results};
 
     return fb_compare_across(out, &first, &second, NULL);
 }
@@ -150,7 +151,8 @@ static void what_was_found_is_said(void **state)
     assert_ok(compare(&across, &a, &b));
     assert_ok(fb_across_print(across, FB_FORMAT_TEXT, &text));
     for (size_t i = 0; i < sizeof said / sizeof *said; i++)
-        if (strstr(text, said[i]) == NULL) fail_msg("'%s' is not in:\n%s", said[i], text);
+        if (strstr(text, said[i]) == NULL)
+            fail_msg("'%s' is not in:\n%s", said[i], text);
     fb_free(text);
     assert_ok(fb_across_print(across, FB_FORMAT_JSON, &text));
     assert_non_null(strstr(text, "\"equal_sets\":1,\"position_cells\":2,\"answers\":2,"
