@@ -48,7 +48,7 @@ typedef struct fb_call {
     int64_t start, kernel; /* kernel: of a pool; the window of attention */
     double alpha;          /* factor, value, epsilon, scale */
     bool transpose_a, transpose_b;
-    bool is_batch;    /* linear: of answers, whose number differs from run to run */
+    bool is_batch;    /* linear, gates: of answers, whose number differs by run */
     const void *host; /* read from host memory */
     const fb_outside *outside; /* from_host: read from there instead */
     int n_outside;
