@@ -78,8 +78,8 @@ FB_EXPORT FB_MUST_USE fb_status fb_guest_open(fb_guest **out, const char *torch,
 FB_EXPORT void fb_guest_close(fb_guest *guest); /* takes NULL */
 
 /* FB_USAGE for rules and budgets that are not understood, FB_UNSUPPORTED for rules that
- * read what is not there yet, FB_BUDGET for a budget below one entry per head. One at a
- * time on an fb_guest, which it must not outlive. */
+ * read what is not there yet, FB_BUDGET for a budget below one entry per head. The
+ * guest must outlive it. */
 FB_EXPORT FB_MUST_USE fb_status fb_event_open(fb_event **out, fb_guest *guest,
                                               const fb_event_about *about);
 FB_EXPORT void fb_event_close(fb_event *event);             /* takes NULL */

@@ -135,6 +135,8 @@ class Attached:
         self.event = self.cache = None
         self.signature = inspect.signature(model.forward)
         self.original = model.config._attn_implementation
+        if str(self.original).startswith(PREFIX):
+            raise Error("the model has a rule already; detach() that one first")
         if self.original not in BASES:
             raise Error(f"the model's attention is '{self.original}', which has no mask for each head; load it with "
                         "attn_implementation='sdpa' or 'eager'", "UNSUPPORTED")
@@ -191,7 +193,7 @@ class Attached:
     def _open_rule(self):
         from .torch import Event
 
-        devices = tuple(dict.fromkeys(str(p.device) for p in self.model.parameters()))
+        devices = tuple(dict.fromkeys(str(p.device) for p in self.model.parameters() if not p.is_meta))
         return Event(self.rule, layers=len(self.layers), devices=devices, **self.options)
 
     def _close(self):

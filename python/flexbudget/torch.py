@@ -11,11 +11,14 @@ that is loaded here. A rule may also be a function of yours in plain PyTorch, `r
 
 SPDX-License-Identifier: MIT
 """
+import contextlib
 import ctypes
 import threading
+import weakref
 from dataclasses import dataclass, field
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from ._attach import Attached, attach
 from ._ledger import Counting
@@ -68,16 +71,34 @@ class Kept:
 _of_thread = threading.local()
 
 
+class _Operators:
+    """An fb_guest; closed when its thread and the last event on it are gone."""
+
+    def __init__(self, devices):
+        self.handle = ctypes.c_void_p()
+        check(library().fb_guest_open(ctypes.byref(self.handle), torch.__path__[0].encode(),
+                                      ("torch:" + ",".join(devices)).encode()))
+        weakref.finalize(self, library().fb_guest_close, self.handle).atexit = False
+
+
 def _operators(devices):
-    """The fb_guest of a tuple of device names."""
+    """Those of a tuple of device names."""
     opened = _of_thread.__dict__.setdefault("opened", {})
     if devices not in opened:
-        out = ctypes.c_void_p()
-        with torch.no_grad():  # puts back what is switched off for the thread
-            check(library().fb_guest_open(ctypes.byref(out), torch.__path__[0].encode(),
-                                          ("torch:" + ",".join(devices)).encode()))
-        opened[devices] = out
+        opened[devices] = _Operators(devices)
     return opened[devices]
+
+
+@contextlib.contextmanager
+def _plain(devices):
+    """The library's calls are computed as they are written, whatever is switched on around them: autocast,
+    modes that watch or change operators. Gradients, which it switches off for the thread, are put back."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(torch.no_grad())
+        for kind in {device.split(":")[0] for device in devices}:
+            stack.enter_context(torch.autocast(kind, enabled=False))
+        stack.enter_context(_disable_current_modes())
+        yield
 
 
 def _protection(protect):
@@ -108,6 +129,11 @@ def _tensor(x, name, layer):
     return x.detach().resolve_neg()
 
 
+def _close_event(handle, operators):
+    """Of an event that nobody holds any more; its operators are alive until here."""
+    library().fb_event_close(handle)
+
+
 class Event:
     """A rule that is to evict from one context: `layer` for each layer in order, then `select`."""
 
@@ -118,6 +144,7 @@ class Event:
         self.protection, self.devices = _protection(protect), devices
         self.ledger = {}
         self.handle = self.n = None
+        self._finalizer = None
 
     @property
     def name(self):
@@ -128,8 +155,6 @@ class Event:
         kv_heads, self.n, width = keys.shape
         kind, sink, recent = self.protection
         given = None if isinstance(self.rule, str) else self.name.encode()
-        if self.devices is None:
-            self.devices = (str(keys.device),)
         about = About(rule=self.rule.encode() if given is None else None, given=given, budget=self.budget.encode(),
                       protect=kind, sink=sink, recent=recent, layers=self.layers,
                       heads=kv_heads if queries is None else queries.shape[0], kv_heads=kv_heads, head_dim=width,
@@ -137,20 +162,21 @@ class Event:
                       dtype=DTYPES[keys.dtype], seed=self.seed)
         self.about = about
         out = ctypes.c_void_p()
-        check(library().fb_event_open(ctypes.byref(out), _operators(self.devices), ctypes.byref(about)))
+        operators = _operators(self.devices)
+        check(library().fb_event_open(ctypes.byref(out), operators.handle, ctypes.byref(about)))
         self.handle = out
-        self.needs = library().fb_event_needs_of(out)
+        self._finalizer = weakref.finalize(self, _close_event, out, operators)
+        self._finalizer.atexit = False
 
     def check(self):
         """Refuses a rule or a budget that makes no sense, before there is any tensor."""
         with Event(self.rule, budget=self.budget, layers=self.layers, devices=self.devices) as event:
             like = torch.empty(1, 1, 1).expand(1, 1 << 30, 1)
-            event._open(like, like, like)
+            with _plain(self.devices):
+                event._open(like, like, like)
 
     def _outside(self, x):
         """How a tensor is described to the library, where it lies."""
-        if x is None:
-            return None
         if str(x.device) not in self.devices:
             raise Error(f"a tensor on {x.device}, where {', '.join(self.devices)} was expected")
         return Outside(x.data_ptr(), DTYPES[x.dtype], self.devices.index(str(x.device)),
@@ -162,15 +188,16 @@ class Event:
         values = None if values is None else _tensor(values, "values", layer)
         queries = None if queries is None else _tensor(queries, "queries", layer)
         scale = keys.shape[2] ** -0.5 if scale is None else scale
-        with torch.no_grad():
+        if self.devices is None:
+            self.devices = (str(keys.device),)
+        with _plain(self.devices):
             if self.handle is None:
                 self._open(keys, values, queries)
             if not isinstance(self.rule, str):
                 self._score(layer, keys, values, queries, scale)
                 return
-            tensors = [self._outside(x) for x in (queries, keys, values)]
-            check(library().fb_event_layer(self.handle, layer, *(None if t is None else ctypes.byref(t) for t in tensors),
-                                           scale))
+            tensors = [None if x is None else ctypes.byref(self._outside(x)) for x in (queries, keys, values)]
+            check(library().fb_event_layer(self.handle, layer, *tensors, scale))
 
     def _score(self, layer, keys, values, queries, scale):
         """A function's scores of a layer, counted."""
@@ -190,7 +217,7 @@ class Event:
         if self.handle is None:
             raise Error("no layer was given yet")
         facts, slots = Facts(), []
-        with torch.no_grad():
+        with _plain(self.devices):
             check(library().fb_event_select(self.handle, ctypes.byref(facts)))
         for layer in range(self.layers):
             slots.append([self._kept(layer, g) for g in range(self.about.kv_heads)])
@@ -216,10 +243,10 @@ class Event:
         return self.ledger
 
     def close(self):
-        """Lets go of the library's part; may be called again."""
-        if self.handle is not None:
-            library().fb_event_close(self.handle)
-            self.handle = None
+        """Lets go of the library's part, as forgetting the event does; may be called again."""
+        if self._finalizer is not None:
+            self._finalizer()
+        self.handle = None
 
     def __enter__(self):
         return self

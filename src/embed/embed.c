@@ -143,18 +143,15 @@ fb_status fb_event_open(fb_event **out, fb_guest *guest, const fb_event_about *a
     fb_status status;
 
     *out = NULL;
-    if (guest->event != NULL)
-        return fb_fail(FB_USAGE, "another event is open; close it first");
     event = fb_zalloc(FB_ACCOUNT_other, sizeof *event);
     if (event == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a rule");
-    event->guest = guest;
     event->ops = guest->ops;
     status = open_parts(event, about);
     if (status != FB_OK) {
         fb_event_close(event);
         return status;
     }
-    *out = guest->event = event;
+    *out = event;
     return FB_OK;
 }
 
@@ -169,7 +166,6 @@ void fb_event_close(fb_event *event)
     fb_bound_rule_free(event->rule);
     fb_free(event->is_scored);
     fb_free(event->scores);
-    if (event->guest->event == event) event->guest->event = NULL;
     fb_free(event);
 }
 

@@ -15,13 +15,11 @@
 #include <flexbudget/embed.h>
 
 struct fb_guest {
-    fb_ops *ops;
-    fb_event *event; /* the one at work */
+    fb_ops *ops; /* no scope is open between calls, so events do not meet in it */
 };
 
 struct fb_event {
-    fb_guest *guest;
-    fb_ops *ops; /* of `guest` */
+    fb_ops *ops; /* the guest's */
     fb_bound_rule *rule;
     fb_rule given; /* stands for the host's own formula */
     char name[64];

@@ -235,6 +235,7 @@ def what_cannot_be_attached_says_why():
     raises(lambda: fb.attach(model, "oracle", "40%"), "still to come")
     assert model.config._attn_implementation == before
     with fb.attach(model, "snapkv", "40%"):
+        raises(lambda: fb.attach(model, "knorm", "40%"), "has a rule already")
         raises(lambda: model(ids.repeat(2, 1)), "2 sequences")
         raises(lambda: model(ids, use_cache=False), "use_cache=False")
         mask = torch.ones_like(ids)

@@ -3,8 +3,11 @@
 
 SPDX-License-Identifier: MIT
 """
+import os
 import pathlib
+import subprocess
 import sys
+import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import torch_python  # noqa: E402
@@ -114,7 +117,66 @@ def the_callers_torch_is_left_as_it_was():
     keys[0].requires_grad_(True)
     fb.select("knorm", keys, budget="30%")
     assert torch.is_grad_enabled() and torch.get_num_threads() == threads
-    assert "OMP_NUM_THREADS" not in __import__("os").environ or threads > 0
+    environment = subprocess.run(["env"], capture_output=True, text=True, check=True).stdout
+    assert ("OMP_NUM_THREADS" in environment) == ("OMP_NUM_THREADS" in os.environ)
+
+
+def what_is_switched_on_around_changes_nothing():
+    from torch.utils.flop_counter import FlopCounterMode
+
+    keys, values, queries = tensors()
+    rule = "snapkv:window=16"
+    plain = fb.select(rule, keys, values, queries, budget="30%")
+    with torch.autocast("cpu", dtype=torch.bfloat16), torch.inference_mode(), FlopCounterMode(display=False):
+        within = fb.select(rule, keys, values, queries, budget="30%")
+        torch.mm(torch.ones(2, 2), torch.ones(2, 2))  # the caller's own modes are on again
+        assert torch.is_autocast_enabled("cpu")
+    assert all(torch.equal(a, b) for x, y in zip(plain, within) for a, b in zip(x, y))
+
+
+def threads_and_events_do_not_meet():
+    keys, _, queries = tensors()
+    expected = fb.select("keydiff", keys, budget="30%")
+    left = fb.Event("knorm", budget="30%", layers=LAYERS)
+    left.layer(0, keys[0])  # and never ends
+    wrong = []
+
+    def work():
+        for _ in range(5):
+            kept = fb.select("keydiff", keys, budget="30%")
+            wrong.extend(1 for x, y in zip(kept, expected) for a, b in zip(x, y) if not torch.equal(a, b))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    left.close()
+    left.close()
+    raises(left.select, "no layer was given")
+
+
+def resident():
+    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def many_contexts_take_no_more_memory_than_one():
+    keys, values, queries = tensors()
+
+    def some(n):
+        for _ in range(n):
+            fb.select("adakv(snapkv:window=16)", keys, values, queries, budget="30%")
+            fb.select(short_keys, keys, budget="30%")
+            try:
+                fb.select("h2o", keys, None, [q[:, :, -8:] for q in queries], budget="30%")
+            except fb.Error:
+                pass
+
+    some(100)
+    before = resident()
+    some(1000 if os.environ.get("FLEXBUDGET_TEST_LONG") else 200)
+    assert resident() - before < 4 << 20, resident() - before
 
 
 def what_makes_no_sense_is_refused_in_a_sentence():
@@ -213,7 +275,9 @@ def a_function_that_returns_nonsense_is_named():
 torch_python.main([
     every_rule_keeps_what_numpy_keeps, a_long_context_goes_in_blocks, a_shared_budget_is_shared_as_in_numpy,
     a_window_rule_needs_the_last_queries_alone, one_layer_is_a_tensor, random_numbers_follow_the_seed,
-    the_ledger_says_what_was_done, the_callers_torch_is_left_as_it_was, what_makes_no_sense_is_refused_in_a_sentence,
+    the_ledger_says_what_was_done, the_callers_torch_is_left_as_it_was, what_is_switched_on_around_changes_nothing,
+    threads_and_events_do_not_meet, many_contexts_take_no_more_memory_than_one,
+    what_makes_no_sense_is_refused_in_a_sentence,
     a_function_selects_as_the_rule_it_writes_down, a_functions_work_is_in_the_ledger,
     an_operator_outside_aten_is_refused_by_name, numbers_are_not_taken_out_of_tensors,
     a_function_that_returns_nonsense_is_named,

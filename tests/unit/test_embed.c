@@ -280,11 +280,10 @@ static void tensors_that_cannot_be_are_refused(void **state)
     const fb_event_about a = about("knorm", "25%");
     fb_outside k = plain(&keys[0][0][0][0], KV_HEADS);
     fb_event_facts facts;
-    fb_event *event, *other;
+    fb_event *event;
 
     (void)state;
     assert_ok(fb_event_open(&event, guest, &a));
-    assert_int_equal(fb_event_open(&other, guest, &a), FB_USAGE);
     assert_int_equal(fb_event_layer(event, LAYERS, NULL, &k, NULL, 1), FB_USAGE);
     assert_int_equal(fb_event_layer(event, 0, NULL, NULL, NULL, 1), FB_USAGE);
     k.shape[1] = N - 1;
@@ -328,6 +327,33 @@ static void a_failing_allocation_is_said_and_nothing_is_lost(void **state)
     }
 }
 
+static void events_on_one_guest_do_not_meet(void **state)
+{
+    static int32_t sets[LAYERS * KV_HEADS * N];
+    const fb_event_about a = about("knorm", "25%");
+    fb_event *outer, *inner;
+    fb_event_facts facts;
+    int64_t n;
+
+    (void)state;
+    assert_ok(keep(&inner, "knorm", "25%"));
+    n = sets_of(inner, sets);
+    fb_event_close(inner);
+    assert_ok(fb_event_open(&outer, guest, &a));
+    for (int l = 0; l < LAYERS; l++) {
+        const fb_outside k = plain(&keys[l][0][0][0], KV_HEADS);
+
+        assert_ok(fb_event_layer(outer, l, NULL, &k, NULL, 1));
+        assert_ok(keep(&inner, "snapkv:window=16", "10%"));
+        fb_event_close(inner);
+        assert_int_equal(keep(&inner, "full", "10%"), FB_BUDGET);
+        fb_event_close(inner);
+    }
+    assert_ok(fb_event_select(outer, &facts));
+    assert_same_sets(outer, sets, n);
+    fb_event_close(outer);
+}
+
 static void work_is_counted_by_operator(void **state)
 {
     double flops, bytes, attention = 0;
@@ -353,6 +379,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_is_refused_at_the_door),
         cmocka_unit_test(tensors_that_cannot_be_are_refused),
         cmocka_unit_test(a_failing_allocation_is_said_and_nothing_is_lost),
+        cmocka_unit_test(events_on_one_guest_do_not_meet),
         cmocka_unit_test(work_is_counted_by_operator),
     };
 
