@@ -114,7 +114,7 @@ def main():
     found = json.loads(call("doctor", "--json")[0])["torch"]
     if not found["found"]:
         for test in TESTS:
-            print(f"skip: {test.__name__}: no PyTorch ({found['why']})")
+            print(f"skip: {test.__name__}: no PyTorch; 'flexbudget doctor' says why")
         print("0 passed, 0 failed")
         return 0
     failed = 0
