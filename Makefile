@@ -163,7 +163,7 @@ $(MODEL):
 TORCH_BUILT := $(call programs,torch)
 TORCH_TESTS := $(filter $(BUILD)/tests/torch/test_%,$(TORCH_BUILT)) $(wildcard tests/torch/run_*.py) \
                $(ANY_BACKEND:%=$(BUILD)/tests/%)
-TORCH_RUN = torch=$$(tools/torch.sh $(1)) && FLEXBUDGET_TORCH=$$torch FLEXBUDGET_TEST_DEVICE=$(DEVICE) \
+TORCH_RUN = torch=$$(tools/torch.sh $(1)) && FLEXBUDGET_TORCH=$$torch FLEXBUDGET_TEST_DEVICE=$(DEVICE) OMP_WAIT_POLICY=passive \
             $(if $(LONG),FLEXBUDGET_TEST_LONG=1) $(RUN_TESTS) --jobs 1 --timeout $(if $(LONG),3600,240) $(TORCH_TESTS)
 
 test-torch: all $(TORCH_BUILT) $(TEST_BUILT) ## the second backend on the newest PyTorch (fetched once); TORCH=PATH: on this one
