@@ -54,9 +54,9 @@ FB_OP(kv_copy,        "aten::index_select",                                   0,
 FB_OP(kv_turn,        "aten::mul.Tensor, aten::neg, aten::cat, aten::add.Tensor", 3, "aten::mul.Tensor, aoti_torch_aten_subtract_Tensor, aten::abs, aten::amax, aten::maximum, aoti_torch_copy_")
 FB_OP(kv_read,        "aten::clone",                                          0, "aoti_torch_copy_")
 /* the one attention: S = QK^T scale, mask, P = exp(S - amax), l = sum P, O = (P V) / l */
-FB_OP(attention,      "aten::bmm, aten::mul.Tensor, aten::masked_fill.Tensor, aten::amax, aten::exp, aten::sum.dim_IntList, aten::bmm, aten::div.Tensor", 2, "aten::mul.Tensor, aten::index_select, aten::bmm, aten::masked_fill_.Tensor, aten::softmax.int, aoti_torch_aten_subtract_Tensor, aten::sum.dim_IntList, aoti_torch_copy_")
+FB_OP(attention,      "aten::bmm, aten::mul.Tensor, aten::masked_fill.Tensor, aten::amax, aten::exp, aten::sum.dim_IntList, aten::bmm, aten::div.Tensor", 2, "aten::mul.Tensor, aten::index_select, aten::bmm, aten::masked_fill_.Tensor, aten::softmax.int, aoti_torch_aten_subtract_Tensor, aten::sum.dim_IntList, aten::zero_, aoti_torch_copy_")
 FB_OP(attention_sum,  "aten::bmm, aten::add.Tensor",                          2, "aten::sum.dim_IntList, aoti_torch_aten_subtract_Tensor, aoti_torch_copy_")
-FB_OP(attention_rows, "aten::div.Tensor, aten::slice_scatter",                1, "aoti_torch_copy_")
+FB_OP(attention_rows, "aten::div.Tensor, aten::slice_scatter",                1, "aoti_torch_copy_, aten::zero_")
 /* measures of an answer */
 FB_OP(argmax,         "aten::argmax",                                         1, "aten::amax, aten::argmax")
 FB_OP(nll,            "aten::_to_copy, aten::log_softmax.int, aten::gather",  9, "aten::log_softmax.int, aten::gather, aten::neg")

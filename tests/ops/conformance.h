@@ -951,8 +951,8 @@ static void check_attention(void)
     fb_kv *kv = small_kv(&x);
     const fb_segment segment = {.context = {kv, 0, N, NULL, 0}};
     fb_tensor sum = fb_full(ops, 2, (int64_t[]){1, N}, 0.5);
-    fb_tensor rows = fb_full(ops, 3, (int64_t[]){1, N, N}, 9);
-    double *out = room(N * D), *sums = room(N), *all = room(N * N);
+    fb_tensor rows = fb_full(ops, 3, (int64_t[]){1, N, N + 1}, 9);
+    double *out = room(N * D), *sums = room(N), *all = room(N * (N + 1));
     fb_tensor got = fb_attention(ops, &(fb_attend){.x = x.tensor,
                                                    .segments = &segment,
                                                    .n_sequences = 1,
@@ -974,16 +974,17 @@ static void check_attention(void)
                     2 * (double)x.x[i * WIDTH + c] * (double)x.x[j * WIDTH + D + c];
             s[j] = (float)score;
         }
-        softmax_in_double(s, i + 1, all + i * N);
+        softmax_in_double(s, i + 1, all + i * (N + 1));
         for (int j = 0; j < N; j++) {
-            sums[j] += all[i * N + j] + (i == 0 ? 0.5 : 0);
+            sums[j] += all[i * (N + 1) + j] + (i == 0 ? 0.5 : 0);
             for (int c = 0; c < D; c++)
-                out[i * D + c] += all[i * N + j] * (double)x.x[j * WIDTH + 2 * D + c];
+                out[i * D + c] +=
+                    all[i * (N + 1) + j] * (double)x.x[j * WIDTH + 2 * D + c];
         }
     }
     expect("attention", got, 2, (int64_t[]){N, D}, out, 2e-6);
     expect("attention_sum", sum, 2, (int64_t[]){1, N}, sums, 2e-6);
-    expect("attention_rows", rows, 3, (int64_t[]){1, N, N}, all, 2e-6);
+    expect("attention_rows", rows, 3, (int64_t[]){1, N, N + 1}, all, 2e-6);
     fb_kv_free(kv);
     free(x.x);
 }
