@@ -171,12 +171,12 @@ $(MODEL):
 TORCH_BUILT := $(call programs,torch)
 TORCH_TESTS := $(filter $(BUILD)/tests/torch/test_%,$(TORCH_BUILT)) $(wildcard tests/torch/run_*.py) tests/cli/run_torch.py \
                $(ANY_BACKEND:%=$(BUILD)/tests/%)
-TORCH_RUN = torch=$$(tools/torch.sh $(1)) && FLEXBUDGET_TORCH=$$torch FLEXBUDGET_TEST_DEVICE=$(DEVICE) \
+TORCH_RUN = torch=$$(tools/torch.sh $(1)) && FLEXBUDGET_TORCH=$$torch FLEXBUDGET_TEST_DEVICE=$(DEVICE) OMP_WAIT_POLICY=passive \
             $(if $(LONG),FLEXBUDGET_TEST_LONG=1) $(RUN_TESTS) --jobs 1 --timeout $(if $(LONG),3600,240) $(TORCH_TESTS)
 
-test-torch: all $(TORCH_BUILT) $(TORCH_TESTS) ## the second backend on the newest PyTorch (fetched once); TORCH=PATH: on this one
+test-torch: all $(TORCH_BUILT) $(ANY_BACKEND:%=$(BUILD)/tests/%) ## the second backend on the newest PyTorch (fetched once); TORCH=PATH: on this one
 	$(call TORCH_RUN,$(TORCH))
-test-torch-versions: all $(TORCH_BUILT) $(TORCH_TESTS) ## the same on the oldest that is taken and the newest
+test-torch-versions: all $(TORCH_BUILT) $(ANY_BACKEND:%=$(BUILD)/tests/%) ## the same on the oldest that is taken and the newest
 	for version in $(TORCH_VERSIONS); do $(call TORCH_RUN,$$version) || exit 1; done
 
 $(BUILD)/tests/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(LIB) $(BUILD)/flags

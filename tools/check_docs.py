@@ -4,13 +4,15 @@
 In README.md, CHANGELOG.md and docs/: targets of `make`, files and folders between back
 quotes, relative links. Every target with a line in `make help` and every folder of src/
 is mentioned in docs/. Every C file begins with "name - what it is for" and has an SPDX
-line.
+line. docs/OPERATORS.md is what tools/operators.py makes of the table.
 
 SPDX-License-Identifier: MIT
 """
 import re
 import sys
 from pathlib import Path
+
+import operators
 
 PLACES = "src include rules tasks tests tools docs data experiments bench web python".split()
 PATH = re.compile(rf"`((?:{'|'.join(PLACES)})/[\w./*|-]*|\.ci/\w+|[A-Z]+\.md)`")
@@ -72,6 +74,8 @@ def main():
     for folder in ("include", "src", "rules", "tasks", "tests"):
         for path in sorted(Path(folder).rglob("*.[ch]")):
             wrong += check_heading(path)
+    if not operators.is_up_to_date():
+        wrong.append("docs/OPERATORS.md: not what tools/operators.py makes; run it")
     print("\n".join(wrong), end="\n" if wrong else "")
     return 1 if wrong else 0
 

@@ -139,12 +139,13 @@ static void put_rows(const struct attention *a, fb_torch_handle p, int64_t kv_he
 {
     fb_torch *torch = a->torch;
     const int64_t row = a->attend->first_row, from = row < 0 ? -row : 0;
+    const int64_t columns = a->call->in[2].shape[2];
     fb_torch_handle to;
 
     if (from >= a->t) return;
-    to = NARROW_(of_head(a, &a->call->in[2], kv_head), 2, 0, n);
-    to = NARROW_(to, 1, row + from, a->t - from);
-    fb_torch_copy(torch, to, NARROW_(p, 1, from, a->t - from));
+    to = NARROW_(of_head(a, &a->call->in[2], kv_head), 1, row + from, a->t - from);
+    fb_torch_copy(torch, NARROW_(to, 2, 0, n), NARROW_(p, 1, from, a->t - from));
+    if (n < columns) (void)OP_("zero_", "", T_(NARROW_(to, 2, n, columns - n)));
 }
 
 /* A [n, group, t, >= n_context] of kv head i in place i; columns of the context. */

@@ -57,9 +57,9 @@ static void list_accounts(const fb_torch *torch, char *out, size_t n)
     out[0] = '\0';
     for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
         if (torch->bytes[a] > 0 && used < n)
-            used += (size_t)snprintf(out + used, n - used, "%s%s %.0f MiB",
-                                     used == 0 ? "" : ", ", fb_account_name((fb_account)a),
-                                     (double)torch->bytes[a] / (1 << 20));
+            used += (size_t)snprintf(
+                out + used, n - used, "%s%s %.0f MiB", used == 0 ? "" : ", ",
+                fb_account_name((fb_account)a), (double)torch->bytes[a] / (1 << 20));
     if (used == 0) (void)snprintf(out, n, "nothing");
 }
 

@@ -260,7 +260,7 @@ static struct signals open_signals(const struct batch *b)
     s.first_row = number_int(&rng, -b->t, 2);
     s.w = b->t + (s.first_row > 0 ? s.first_row : 0);
     s.sum = fb_full(ops, 2, (int64_t[]){heads_of(b), s.n}, 0.25);
-    s.rows = fb_full(ops, 3, (int64_t[]){heads_of(b), s.w, s.n}, 0);
+    s.rows = fb_full(ops, 3, (int64_t[]){heads_of(b), s.w, s.n}, 9);
     return s;
 }
 
@@ -279,8 +279,12 @@ static void check_signals(const struct batch *b, struct signals *s)
     for (int64_t h = 0; h < heads_of(b); h++) {
         const int64_t n = b->segments[h / b->group].context.n;
 
-        for (int64_t j = 0; j < s->n; j++)
+        for (int64_t j = 0; j < s->n; j++) {
             sums[h * s->n + j] = 0.25;
+            for (int64_t row = 0; row < s->w; row++)
+                if (row < s->first_row || row >= s->first_row + b->t)
+                    all[(h * s->w + row) * s->n + j] = 9; /* no query of this call */
+        }
         for (int64_t i = 0; i < b->t; i++) {
             const int64_t row = s->first_row + i;
 

@@ -2,8 +2,7 @@
  *
  * The pointers into PyTorch are replaced by functions that count, and note for each
  * operator of the table which operators of PyTorch its kernel calls: "aten::sum.dim_IntList"
- * by the dispatcher, "aoti_torch_aten_full" past it. Memory (views, copies, handles) is
- * counted but has no name.
+ * by the dispatcher, "aoti_torch_aten_full" past it. Views and handles have no names.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,14 +16,14 @@ enum { WATCHED_NAMES = 32, WATCHED_NAME = 64 };
 
 /* What kernels did since watched_clear. */
 static struct {
-    int64_t kernels[FB_OP_COUNT]; /* runs of each */
-    int64_t calls[FB_OP_COUNT];   /* of the library by them, of any kind */
+    int64_t kernels[FB_OP_COUNT + 1]; /* runs of each; the last place: none at work */
+    int64_t calls[FB_OP_COUNT + 1];   /* of the library by them, of any kind */
     int64_t dispatched, looked; /* dispatcher; addresses of data that were asked for */
-    char names[FB_OP_COUNT][WATCHED_NAMES][WATCHED_NAME];
+    char names[FB_OP_COUNT + 1][WATCHED_NAMES][WATCHED_NAME];
 } watched;
 
-static fb_torch_lib watched_lib; /* the real functions */
-static enum fb_op watched_op;    /* the kernel at work */
+static fb_torch_lib watched_lib;     /* the real functions */
+static int watched_op = FB_OP_COUNT; /* the kernel at work */
 
 static inline void watched_clear(void)
 {
@@ -43,8 +42,7 @@ static inline void watched_name(const char *name, const char *overload)
         if (to[0] == '\0') memcpy(to, full, sizeof full);
         if (strcmp(to, full) == 0) return;
     }
-    fail_msg("fb_%s calls more than %d operators", fb_op_name(watched_op),
-             WATCHED_NAMES);
+    fail_msg("operator %d calls more than %d of PyTorch", watched_op, WATCHED_NAMES);
 }
 
 static inline fb_torch_code watched_dispatch(const char *name, const char *overload,
@@ -79,6 +77,7 @@ static inline fb_torch_code watched_copy(fb_torch_handle to, fb_torch_handle fro
                                          int32_t non_blocking)
 {
     watched.calls[watched_op]++;
+    watched_name("aoti_torch_copy_", "");
     return watched_lib.aoti_torch_copy_(to, from, non_blocking);
 }
 
@@ -91,9 +90,13 @@ static inline fb_torch_code watched_look(fb_torch_handle a, void **out)
 #define FB_OP(name, aten, flops, from_c)                                               \
     static inline fb_status watch_op_##name(void *self, const fb_call *call)           \
     {                                                                                  \
+        fb_status status;                                                              \
+                                                                                       \
         watched.kernels[FB_OP_##name]++;                                               \
         watched_op = FB_OP_##name;                                                     \
-        return fb_backend_torch.kernels[FB_OP_##name](self, call);                     \
+        status = fb_backend_torch.kernels[FB_OP_##name](self, call);                   \
+        watched_op = FB_OP_COUNT;                                                      \
+        return status;                                                                 \
     }
 #include "ops/list.h"
 #undef FB_OP

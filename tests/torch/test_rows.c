@@ -348,10 +348,30 @@ static void a_row_has_its_bits_in_any_group(void **state)
     assert_int_equal(n_different, 0);
 }
 
+/* Weights in half precision: the products of another library. */
+static void nor_do_half_weights_change_it(void **state)
+{
+    static const fb_dtype types[] = {FB_F16, FB_BF16};
+
+    (void)state;
+    n_different = 0;
+    set_threads(2);
+    for (int t = 0; t < 2; t++) {
+        assert_ok(fb_ops_open(&ops, &(fb_ops_options){.device = test_device(),
+                                                      .precision = types[t],
+                                                      .threads = 2}));
+        check_linear(576, 1536, 2);
+        check_linear(99, 1001, 2);
+        fb_ops_close(ops);
+    }
+    assert_int_equal(n_different, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_row_has_its_bits_in_any_group),
+        cmocka_unit_test(nor_do_half_weights_change_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
