@@ -21,6 +21,12 @@ from ._library import Error
 
 BASES = ("sdpa", "eager")  # they take a mask for each head
 PREFIX = "flexbudget_"
+CACHE = ("past_key_values", "cache")  # its name in arguments and results; later releases have the second
+
+
+def _first_of(get, names):
+    """The first of the names that something is known by."""
+    return next((get(name) for name in names if get(name) is not None), None)
 
 
 def _transformers():
@@ -43,7 +49,9 @@ def _kept_layer(layer, positions):
 
         def update(self, key_states, value_states, *args, **kwargs):
             self.seen += key_states.shape[-2]
-            return super().update(key_states, value_states, *args, **kwargs)
+            self.keys = torch.cat([self.keys, key_states], -2)
+            self.values = torch.cat([self.values, value_states], -2)
+            return self.keys, self.values
 
         def get_seq_length(self, *args):
             return self.seen
@@ -62,8 +70,8 @@ def _kept_layer(layer, positions):
     for g, p in enumerate(positions):
         index[g, :len(p)], hidden[g, :len(p)] = p, False
     index = index.to(device)[None, :, :, None]
-    new = KeptLayer()
-    new.lazy_initialization(layer.keys, layer.values)
+    new = KeptLayer.__new__(KeptLayer)
+    new.__dict__.update(layer.__dict__)  # whatever else the release has there
     new.seen = layer.keys.shape[-2]
     new.keys = layer.keys.gather(2, index.expand(-1, -1, -1, layer.keys.shape[-1]))
     new.values = layer.values.gather(2, index.expand(-1, -1, -1, layer.values.shape[-1]))
@@ -210,7 +218,7 @@ class Attached:
         ids = given.get("input_ids")
         ids = given.get("inputs_embeds") if ids is None else ids
         self._close()
-        self.cache = given.get("past_key_values")
+        self.cache = _first_of(given.get, CACHE)
         if ids is None or (self.cache is not None and self.cache.get_seq_length() > 0):
             return
         self._check(given, ids)
@@ -254,10 +262,10 @@ class Attached:
 
     def _after(self, model, args, kwargs, output):
         """After the prefill: the sets are selected and the rest is dropped."""
+        cache, self.cache = self.cache, None  # whose memory is the caller's to keep
         if self.event is None:
             return
-        cache = getattr(output, "past_key_values", None)
-        cache = self.cache if cache is None else cache
+        cache = cache if cache is not None else _first_of(lambda name: getattr(output, name, None), CACHE)
         if cache is None:
             raise Error("the model gave no cache to evict from; call it with use_cache=True")
         self.kept = self.event.select()
