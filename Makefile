@@ -13,6 +13,8 @@ PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
 SECONDS ?= 60
 MODEL   ?= build/models/SmolLM2-135M-Instruct.Q4_1.gguf
+TORCH_VERSIONS ?= 2.10 newest
+DEVICE  ?= torch:cpu
 export CC
 
 # What the goals need is installed, or named, before anything else happens.
@@ -21,7 +23,7 @@ ifneq ($(filter all demo test,$(GOALS)),)
 MAKEFLAGS += -j$(shell nproc) # unless the command line says otherwise
 endif
 NEEDS  := $(if $(filter-out help clean web list-checks,$(GOALS)),build) $(if $(filter test%,$(GOALS))$(findstring /tests/,$(GOALS)),test) \
-          $(if $(filter test-real demo bench $(MODEL),$(GOALS)),model) $(if $(filter check% fuzz,$(GOALS)),check) \
+          $(if $(filter test-torch%,$(GOALS)),torch) $(if $(filter test-real demo bench $(MODEL),$(GOALS)),model) $(if $(filter check% fuzz,$(GOALS)),check) \
           $(if $(filter digest-probe,$(GOALS)),cross)
 ifneq ($(strip $(NEEDS)),)
 ifneq ($(shell tools/setup.sh $(NEEDS) >&2 && echo done),done)
@@ -69,7 +71,7 @@ ifndef V
 .SILENT:
 endif
 
-.PHONY: all embed demo test test-real test-long digest-probe bench fuzz web install clean help FORCE
+.PHONY: all embed demo test test-real test-long test-torch test-torch-versions digest-probe bench fuzz web install clean help FORCE
 all: $(if $(CLI_SOURCES),$(PROGRAM)) $(LIB) $(if $(filter release debug,$(VARIANT)),$(EMBED)) ## the program and the library (the default)
 
 $(PROGRAM): $(CLI_OBJECTS) $(LIB)
@@ -141,6 +143,7 @@ FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 programs = $(patsubst %.c,$(BUILD)/%,$(wildcard $(1:%=tests/%/*.c)))
 TEST_BUILT := $(call programs,$(ROOMS)) $(FUZZERS:%=$(BUILD)/tests/fuzz/replay_%)
 REAL_BUILT := $(call programs,real)
+ANY_BACKEND := ops/test_conformance ops/test_attention ops/test_batches
 TESTS := $(filter $(BUILD)/tests/fuzz/% $(foreach room,$(ROOMS),$(BUILD)/tests/$(room)/test_%),$(TEST_BUILT)) \
          $(wildcard tests/cli/run.py $(ROOMS:%=tests/%/run_*.py) $(ROOMS:%=tests/%/run_*.sh))
 REAL_TESTS := $(filter $(BUILD)/tests/real/test_%,$(REAL_BUILT)) $(wildcard tests/real/run_*.py tests/real/run_*.sh)
@@ -163,6 +166,18 @@ test-real: all $(REAL_BUILT) $(MODEL) ## the default model (fetched once) agains
 	    $(RUN_TESTS) --jobs 1 --timeout $(if $(LONG),3600,480) $(REAL_TESTS)
 $(MODEL):
 	tools/fetch_model.sh $@
+
+# --- the second backend: tests/torch, and what every backend must pass of the other rooms ---
+TORCH_BUILT := $(call programs,torch)
+TORCH_TESTS := $(filter $(BUILD)/tests/torch/test_%,$(TORCH_BUILT)) $(wildcard tests/torch/run_*.py) \
+               $(ANY_BACKEND:%=$(BUILD)/tests/%)
+TORCH_RUN = torch=$$(tools/torch.sh $(1)) && FLEXBUDGET_TORCH=$$torch FLEXBUDGET_TEST_DEVICE=$(DEVICE) \
+            $(if $(LONG),FLEXBUDGET_TEST_LONG=1) $(RUN_TESTS) --jobs 1 --timeout $(if $(LONG),3600,240) $(TORCH_TESTS)
+
+test-torch: all $(TORCH_BUILT) $(TEST_BUILT) ## the second backend on the newest PyTorch (fetched once); TORCH=PATH: on this one
+	$(call TORCH_RUN,$(TORCH))
+test-torch-versions: all $(TORCH_BUILT) $(TEST_BUILT) ## the same on the oldest that is taken and the newest
+	for version in $(TORCH_VERSIONS); do $(call TORCH_RUN,$$version) || exit 1; done
 
 $(BUILD)/tests/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(LIB) $(BUILD)/flags
 	mkdir -p $(@D)
@@ -221,10 +236,10 @@ install: all ## PREFIX=/usr/local DESTDIR=: program, library, headers, pkg-confi
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@PACKAGES@|$(PACKAGES)|' \
 	    -e "s|@VERSION@|$$(sed -n 's/^.define FB_VERSION "\(.*\)"/\1/p' src/experiment/version.h)|" \
 	    tools/flexbudget.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/flexbudget.pc
-clean: ## removes build/ but for fetched models
-	test ! -d build || find build -mindepth 1 -maxdepth 1 ! -name models -exec rm -rf {} +
+clean: ## removes build/ but for what was fetched: models and PyTorch
+	test ! -d build || find build -mindepth 1 -maxdepth 1 ! -name models ! -name 'torch-venv*' -exec rm -rf {} +
 help: ## this list
 	awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 	echo; echo "  VARIANT=release|debug|asan|tsan|cover   CC=gcc|clang   TUNE=native   WERROR=1   V=1"
 
--include $(LIB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(TEST_BUILT:=.d) $(REAL_BUILT:=.d) $(PROBE_OBJECTS:.o=.d)
+-include $(LIB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(TEST_BUILT:=.d) $(REAL_BUILT:=.d) $(TORCH_BUILT:=.d) $(PROBE_OBJECTS:.o=.d)

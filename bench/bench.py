@@ -5,11 +5,12 @@ Every figure is a ratio of two things measured here and now, arms in turn, media
 Kept sets and answers of eight cells must agree with kvpress before its time counts. A figure below
 its target is printed as such; nothing fails by time.
 
-    python3 bench/bench.py [--quick] [--prompts N] [--costs]
+    python3 bench/bench.py [--quick] [--prompts N] [--costs] [--torch]
 
 Run by `make bench`. --quick leaves the sweep out; --prompts 1 runs half of it; --costs adds the cost
 of contexts of 1,024 to 32,768 tokens and of more rules, budgets and samples (ours alone, some ten
-minutes more).
+minutes more). --torch measures the torch backend alone, beside transformers on the same PyTorch, and
+writes build/bench-torch.json.
 
 SPDX-License-Identifier: MIT
 """
@@ -35,7 +36,8 @@ CONTEXT = 2048
 ARMS = {  # program, model
     "ours": ([OURS], MODEL),
     "ours q8": ([OURS], Q8),
-    "torch": ([PEER, ROOT / "bench" / "peer_torch.py"], MODEL),
+    "ours torch": ([OURS], MODEL),
+    "transformers": ([PEER, ROOT / "bench" / "peer_torch.py"], MODEL),
     "llama f32": ([PEER, ROOT / "bench" / "peer_llama.py"], F32),
     "llama q8": ([PEER, ROOT / "bench" / "peer_llama.py"], Q8),
 }
@@ -46,6 +48,8 @@ def run(arm: str, *args, threads: int = THREADS) -> dict:
     head, model = ARMS[arm]
     command = [str(x) for x in (*head, model, threads, *args)]
     env = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
+    if arm == "ours torch":
+        env |= {"FLEXBUDGET_DEVICE": "torch:cpu", "FLEXBUDGET_TORCH": str(PEER)}
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=env, check=True)
     return json.loads(done.stdout.strip().splitlines()[-1])
 
@@ -58,7 +62,7 @@ def in_turn(repeats: int, *arms) -> list[float]:
             seconds.append(run(arm, *args)["seconds"])
     for (arm, *args), seconds in zip(arms, times):
         spread = (max(seconds) - min(seconds)) / statistics.median(seconds)
-        print(f"  {arm:9} {' '.join(map(str, args)):24} {statistics.median(seconds):8.3f} s"
+        print(f"  {arm:12} {' '.join(map(str, args)):24} {statistics.median(seconds):8.3f} s"
               f"   spread {100 * spread:.0f} %", flush=True)
     return [statistics.median(s) for s in times]
 
@@ -102,6 +106,9 @@ TARGETS = {
     "h2o_vs_kvpress_observed": (4, "x"),
     "scaling_2_threads": (1.85, "x"),
     "context_growth": (-1.1, "x"),
+    "torch_context_vs_eager": (-1.15, "x"),
+    "torch_decode1_vs_eager": (-1.3, "x"),
+    "torch_decode32_vs_eager": (-1.3, "x"),
 }
 
 
@@ -120,7 +127,7 @@ def flops_of_context(n: int) -> float:
 def single_figures(out: dict) -> None:
     print("reading 2,048 tokens", flush=True)
     ours, theirs, llama, limit, signals = in_turn(
-        3, ("ours", "context", CONTEXT), ("torch", "context", CONTEXT), ("llama f32", "context", CONTEXT),
+        3, ("ours", "context", CONTEXT), ("transformers", "context", CONTEXT), ("llama f32", "context", CONTEXT),
         ("ours", "limit", CONTEXT), ("ours", "context", CONTEXT, "signals"))
     (one,) = in_turn(1, ("ours", "context", 4 * CONTEXT))
     out["prefill_2048_vs_transformers"] = entry(
@@ -134,7 +141,7 @@ def single_figures(out: dict) -> None:
     single = statistics.median(run("ours", "context", CONTEXT, threads=1)["seconds"] for _ in range(3))
     out["scaling_2_threads"] = entry("scaling_2_threads", single / ours, ours, single, "1 and 2 threads")
     print("decoding 32 sequences of 512 tokens", flush=True)
-    ours, theirs = in_turn(5, ("ours", "decode", 32, 512, 16), ("torch", "decode", 32, 512, 16))
+    ours, theirs = in_turn(5, ("ours", "decode", 32, 512, 16), ("transformers", "decode", 32, 512, 16))
     out["decode32_vs_transformers"] = entry(
         "decode32_vs_transformers", theirs / ours, ours, theirs, "decode 32 512 16")
     print("decoding one sequence of 512 tokens from 8-bit weights", flush=True)
@@ -147,7 +154,7 @@ def sweep_figures(out: dict) -> None:
     n = len(json.loads(PROMPTS.read_text()))
     print(f"sweep: 8 rules x 4 budgets x {n} prompts of 2,048 + 32 tokens", flush=True)
     runs = [run("ours", "sweep", PROMPTS, KEPT)]
-    theirs = run("torch", "sweep", PROMPTS, PEER_KEPT)
+    theirs = run("transformers", "sweep", PROMPTS, PEER_KEPT)
     runs += [run("ours", "sweep", PROMPTS, KEPT) for _ in range(2)]
     ours = statistics.median(r["seconds"] for r in runs)
     answers, strays, slots = check_agreement()
@@ -183,6 +190,17 @@ def sweep_figures(out: dict) -> None:
                                      arenas["peak_rss_bytes"], expected, "sweep, all in arenas")
 
 
+def torch_figures(out: dict) -> None:
+    """The second backend and transformers, both on the same PyTorch; its fused attention beside."""
+    for key, what in (("context", ("context", CONTEXT)), ("decode1", ("decode", 1, CONTEXT, 32)),
+                      ("decode32", ("decode", 32, 512, 16))):
+        print(f"torch backend: {' '.join(map(str, what))}; eager, then fused attention", flush=True)
+        ours, eager, _ = in_turn(5, ("ours torch", *what), ("transformers", *what, "eager"),
+                                 ("transformers", *what))
+        name = f"torch_{key}_vs_eager"
+        out[name] = entry(name, ours / eager, ours, eager, " ".join(map(str, what)))
+
+
 def costs() -> dict:
     """Ours alone: seconds and peak memory by length of a context, and of a sweep of one prompt by
     rules, budgets and samples."""
@@ -211,12 +229,16 @@ def main() -> None:
     if not Q8.exists():
         subprocess.run([PEER, ROOT / "bench" / "make_gguf.py", MODEL, F32, Q8], check=True)
     write_prompts(prompts)
-    single_figures(out)
-    if "--quick" not in sys.argv:
-        sweep_figures(out)
+    if "--torch" in sys.argv:
+        torch_figures(out)
+    else:
+        single_figures(out)
+        if "--quick" not in sys.argv:
+            sweep_figures(out)
     if "--costs" in sys.argv:
         (BUILD / "bench-costs.json").write_text(json.dumps(costs(), indent=1) + "\n")
-    (BUILD / "bench.json").write_text(json.dumps(out, indent=1) + "\n")
+    name = "bench-torch.json" if "--torch" in sys.argv else "bench.json"
+    (BUILD / name).write_text(json.dumps(out, indent=1) + "\n")
     print(f"\n{'figure':32}{'value':>9}{'target':>11}  met   ours / peer")
     for key, e in out.items():
         sign = "<=" if e["better"] == "lower" else ">="

@@ -6,6 +6,9 @@
  *     engine_bench MODEL THREADS limit TOKENS
  *     engine_bench MODEL THREADS decode VARIANTS TOKENS STEPS [resident]
  *
+ * FLEXBUDGET_DEVICE names another device than the native cpu, say torch:cpu; then one
+ * sequence is decoded without a shape of its own, as `ask` does.
+ *
  * sweep    8 rules x 4 budgets (or the first few of them) on every prompt of the file: one
  *          reading, one batch; where it pays through masks, as a run does it, with one
  *          variant from its arena too. `arenas`: each in an arena of its own
@@ -374,6 +377,8 @@ int main(int argc, char **argv)
         return 2;
     }
     options.threads = atoi(argv[2]);
+    options.device = getenv("FLEXBUDGET_DEVICE");
+    options.any_shape = strcmp(what, "decode") == 0 && atoi(argv[4]) == 1;
     if (strcmp(argv[argc - 1], "resident") == 0) {
         form.weights = FB_WEIGHTS_RESIDENT;
         argc--;

@@ -1,11 +1,11 @@
 """peer_torch.py - times of transformers and kvpress on the weights of a GGUF file, as JSON.
 
     peer_torch.py MODEL.gguf THREADS sweep PROMPTS.json OUT.json
-    peer_torch.py MODEL.gguf THREADS context TOKENS
-    peer_torch.py MODEL.gguf THREADS decode SEQUENCES TOKENS STEPS
+    peer_torch.py MODEL.gguf THREADS context TOKENS [eager]
+    peer_torch.py MODEL.gguf THREADS decode SEQUENCES TOKENS STEPS [eager]
 
-The weights are unpacked to float32 once; the model runs in float32, sdpa, and eager only where a
-press demands it. One cell of the sweep is what kvpress's own pipeline does: the context with the
+The weights are unpacked to float32 once; the model runs in float32, sdpa, and eager only where that
+is asked for or a press demands it. One cell of the sweep is what kvpress's own pipeline does: the context with the
 press, the question in one forward, then greedy tokens one by one.
 
 SPDX-License-Identifier: MIT
@@ -208,6 +208,8 @@ def main():
     torch.set_num_threads(int(threads))
     torch.manual_seed(1)
     model = load(path)
+    if rest[-1] == "eager":
+        model.set_attn_implementation(rest.pop())
     if what == "sweep":
         result = sweep(model, *rest)
     elif what == "context":

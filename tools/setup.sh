@@ -1,7 +1,7 @@
 #!/bin/bash
 # setup.sh - finds what a build needs and installs what is missing.
 #
-#   tools/setup.sh GROUP...      build | test | model | check | cross | browser
+#   tools/setup.sh GROUP...      build | test | model | torch | check | cross | browser
 #
 # Silent when everything is there. As root on a Debian system the missing packages are
 # installed (the log is build/setup.log); otherwise the one command that would do it is
@@ -44,6 +44,10 @@ find_missing() { # GROUP
         need python3-pip python3 -m pip --version
         need ca-certificates test -e /etc/ssl/certs/ca-certificates.crt
         ;;
+    torch) # PyTorch itself is tools/torch.sh's
+        need python3-venv python3 -m ensurepip --version
+        need ca-certificates test -e /etc/ssl/certs/ca-certificates.crt
+        ;;
     check)
         for tool in clang clang-format clang-tidy shellcheck; do need "$tool" has "$tool"; done
         need binutils has nm
@@ -59,7 +63,7 @@ find_missing() { # GROUP
         need nodejs has node
         ;;
     *)
-        echo "setup.sh: unknown group '$1'; build, test, model, check, cross or browser" >&2
+        echo "setup.sh: unknown group '$1'; build, test, model, torch, check, cross or browser" >&2
         exit 2
         ;;
     esac

@@ -12,12 +12,39 @@ struct fb_cache {
     fb_cache_shape shape;
     int64_t tokens;   /* capacity of a slot of a new cache; 0 after an eviction */
     int64_t *entries; /* [layers * kv_heads] */
-    fb_kv *kv;
+    fb_split split;
+    fb_kv *kv[FB_MAX_PARTS];
 };
 
 static int64_t n_slots(const fb_cache_shape *shape)
 {
     return shape->layers * shape->kv_heads;
+}
+
+/* Where a slot is: which of the allocations, and which slot of it. */
+static fb_kv *find(const fb_cache *cache, int64_t slot, int64_t *there)
+{
+    const int part = fb_split_find(&cache->split, slot / cache->shape.kv_heads);
+
+    *there = slot - cache->split.first[part] * cache->shape.kv_heads;
+    return cache->kv[part];
+}
+
+static fb_status open_parts(fb_cache *cache, fb_ops *ops, const int64_t *capacity)
+{
+    const int64_t heads = cache->shape.kv_heads;
+    fb_status status = FB_OK;
+
+    for (int i = 0; status == FB_OK && i < cache->split.n; i++) {
+        const int64_t first = cache->split.first[i] * heads;
+
+        fb_ops_use_part(ops, i);
+        status = fb_kv_new(&cache->kv[i], ops, FB_ACCOUNT_kv, cache->shape.type,
+                           cache->shape.head_dim,
+                           cache->split.first[i + 1] * heads - first, capacity + first);
+    }
+    fb_ops_use_part(ops, 0);
+    return status;
 }
 
 /* Takes the memory of `capacity` [n_slots] entries, at once. */
@@ -33,9 +60,8 @@ static fb_status open_arena(fb_cache **out, fb_ops *ops, const fb_cache_shape *s
     cache->entries =
         fb_zalloc(FB_ACCOUNT_other, (size_t)n_slots(shape) * sizeof *cache->entries);
     if (cache->entries == NULL) status = fb_fail(FB_NO_MEMORY, "no memory for a cache");
-    if (status == FB_OK)
-        status = fb_kv_new(&cache->kv, ops, FB_ACCOUNT_kv, shape->type, shape->head_dim,
-                           n_slots(shape), capacity);
+    cache->split = fb_split_of(ops, shape->layers);
+    if (status == FB_OK) status = open_parts(cache, ops, capacity);
     if (status != FB_OK) {
         fb_cache_free(cache);
         return status;
@@ -93,7 +119,11 @@ fb_status fb_cache_evict(fb_cache **out, fb_ops *ops, const fb_cache *full,
     FB_TRY(check_kept(full, kept, budget_entries));
     FB_TRY(open_arena(&cache, ops, &full->shape, kept->count));
     for (int64_t s = 0; s < kept->n_slots; s++) {
-        fb_kv_copy(ops, cache->kv, s, full->kv, s, kept->position[s], kept->count[s]);
+        int64_t to, from;
+        fb_kv *kv = find(cache, s, &to);
+        const fb_kv *old = find(full, s, &from);
+
+        fb_kv_copy(ops, kv, to, old, from, kept->position[s], kept->count[s]);
         cache->entries[s] = kept->count[s];
     }
     if (fb_ops_status(ops) != FB_OK) {
@@ -111,9 +141,13 @@ fb_status fb_cache_hide(uint8_t **out, fb_ops *ops, const fb_cache *full,
     FB_TRY(check_kept(full, kept, budget_entries));
     *out = fb_alloc(FB_ACCOUNT_scratch, (size_t)(kept->n_slots * full->tokens));
     if (*out == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a mask");
-    for (int64_t s = 0; s < kept->n_slots; s++)
-        fb_kv_hide(ops, full->kv, s, kept->position[s], kept->count[s],
+    for (int64_t s = 0; s < kept->n_slots; s++) {
+        int64_t slot;
+        const fb_kv *kv = find(full, s, &slot);
+
+        fb_kv_hide(ops, kv, slot, kept->position[s], kept->count[s],
                    *out + s * full->tokens);
+    }
     if (fb_ops_status(ops) == FB_OK) return FB_OK;
     fb_free(*out);
     *out = NULL;
@@ -123,7 +157,8 @@ fb_status fb_cache_hide(uint8_t **out, fb_ops *ops, const fb_cache *full,
 void fb_cache_free(fb_cache *cache)
 {
     if (cache == NULL) return;
-    fb_kv_free(cache->kv);
+    for (int i = 0; i < cache->split.n; i++)
+        fb_kv_free(cache->kv[i]);
     fb_free(cache->entries);
     fb_free(cache);
 }
@@ -139,7 +174,11 @@ int64_t fb_cache_total(const fb_cache *cache)
 
 size_t fb_cache_bytes(const fb_cache *cache)
 {
-    return fb_kv_bytes(cache->kv);
+    size_t bytes = 0;
+
+    for (int i = 0; i < cache->split.n; i++)
+        bytes += fb_kv_bytes(cache->kv[i]);
+    return bytes;
 }
 
 fb_status fb_cache_append(fb_cache *cache, fb_ops *ops, int64_t layer, fb_tensor x,
@@ -147,7 +186,8 @@ fb_status fb_cache_append(fb_cache *cache, fb_ops *ops, int64_t layer, fb_tensor
 {
     const int64_t first = layer * cache->shape.kv_heads, t = fb_size(ops, x, 0);
     const int64_t at = cache->entries[first];
-    int64_t slot[FB_MAX_KV_HEADS];
+    int64_t slot[FB_MAX_KV_HEADS], there;
+    fb_kv *kv = find(cache, first, &there);
 
     FB_TRY(fb_ops_status(ops));
     if (at + t > cache->tokens)
@@ -155,8 +195,8 @@ fb_status fb_cache_append(fb_cache *cache, fb_ops *ops, int64_t layer, fb_tensor
                        (long long)(cache->entries[first] + t),
                        (long long)cache->tokens);
     for (int64_t g = 0; g < cache->shape.kv_heads; g++)
-        slot[g] = first + g;
-    fb_kv_write(ops, cache->kv, x, 1, heads, cache->shape.kv_heads, slot, &at);
+        slot[g] = there + g;
+    fb_kv_write(ops, kv, x, 1, heads, cache->shape.kv_heads, slot, &at);
     FB_TRY(fb_ops_status(ops));
     for (int64_t g = 0; g < cache->shape.kv_heads; g++)
         cache->entries[first + g] += t;
@@ -181,8 +221,12 @@ fb_status fb_cache_take_last(fb_cache *cache, fb_ops *ops, int64_t layer,
         index[i] = (int32_t)(first + i);
     for (int64_t g = 0; g < cache->shape.kv_heads; g++) {
         const int64_t slot = layer * cache->shape.kv_heads + g;
+        int64_t to, old;
+        fb_kv *kv = find(cache, slot, &to);
 
-        fb_kv_copy(ops, cache->kv, slot, from->kv, g, index, n);
+        const fb_kv *all = find(from, g, &old);
+
+        fb_kv_copy(ops, kv, to, all, old, index, n);
         cache->entries[slot] = n;
     }
     fb_free(index);
@@ -192,22 +236,29 @@ fb_status fb_cache_take_last(fb_cache *cache, fb_ops *ops, int64_t layer,
 void fb_cache_turn(fb_cache *cache, fb_ops *ops, int64_t slot, fb_tensor cosine,
                    fb_tensor sine)
 {
-    fb_kv_turn(ops, cache->kv, slot, cosine, sine);
+    int64_t there;
+    fb_kv *kv = find(cache, slot, &there);
+
+    fb_kv_turn(ops, kv, there, cosine, sine);
 }
 
 fb_part fb_cache_part(const fb_cache *cache, int64_t layer, int64_t kv_head)
 {
     const int64_t slot = layer * cache->shape.kv_heads + kv_head;
+    int64_t there;
+    const fb_kv *kv = find(cache, slot, &there);
 
-    return (fb_part){.kv = cache->kv, .slot = slot, .n = cache->entries[slot]};
+    return (fb_part){.kv = kv, .slot = there, .n = cache->entries[slot]};
 }
 
 static fb_tensor read_layer(const fb_cache *cache, fb_ops *ops, bool values,
                             int64_t layer)
 {
     const int64_t first = layer * cache->shape.kv_heads;
+    int64_t there;
+    const fb_kv *kv = find(cache, first, &there);
 
-    return fb_kv_read(ops, cache->kv, values, first, cache->shape.kv_heads,
+    return fb_kv_read(ops, kv, values, there, cache->shape.kv_heads,
                       cache->entries[first]);
 }
 

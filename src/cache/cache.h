@@ -67,6 +67,19 @@ fb_tensor fb_cache_keys(const fb_cache *cache, fb_ops *ops,
 fb_tensor fb_cache_values(const fb_cache *cache, fb_ops *ops,
                           int64_t layer); /* [G, m, d] */
 
+/* --- parts ---
+ * A cache has one allocation for each part of the operators (one, natively), with the same
+ * share of its layers as that part has of the model's. */
+
+typedef struct fb_split {
+    int n;
+    int64_t first[FB_MAX_PARTS + 1]; /* layers [first[i], first[i + 1]) are part i */
+} fb_split;
+
+fb_split fb_split_of(const fb_ops *ops, int64_t layers);
+/* The part of a layer. */
+int fb_split_find(const fb_split *split, int64_t layer);
+
 /* --- the tail ----------------------------------------------------------------------------
  * Question and answer of a batch of sequences: the same fixed number of tokens for every
  * rule, listed beside the budget. */

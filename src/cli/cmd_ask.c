@@ -52,6 +52,9 @@ static const fb_taken taken[] = {
     {FB_SET_positions, NULL, NULL},
     {FB_SET_cache, NULL, NULL},
     {FB_SET_max_tokens, "128", "limit of an answer"},
+    {FB_SET_device, NULL, NULL},
+    {FB_SET_precision, NULL, NULL},
+    {FB_SET_torch, NULL, NULL},
     {FB_SET_threads, NULL, NULL},
     {FB_SET_isa, NULL, NULL},
     {FB_SET_weights, NULL, NULL},
@@ -169,7 +172,7 @@ static fb_status prepare(job *j)
     FB_TRY(fb_open_environment(j->spec));
     FB_TRY(fb_spec_check_question(j->spec, fb_open_problem, &j->n_problems));
     FB_TRY(read_texts(j));
-    FB_TRY(fb_open_model(&j->model, &j->ops, j->spec));
+    FB_TRY(fb_open_model(&j->model, &j->ops, j->spec, FB_OPEN_FOR_SPEED));
     FB_TRY(fb_plan_ask(&j->plan, j->spec, j->model, &j->own, fb_open_problem,
                        &j->n_problems));
     fb_plan_notes(j->plan, 0, fb_open_warn, NULL);

@@ -7,10 +7,16 @@
 
 #include <string.h>
 
-enum { EXPERIMENT, BASELINE, CONFIDENCE, MARGIN, RESAMPLES, OUT, JSON, CSV };
+enum { EXPERIMENT, ACROSS, BASELINE, CONFIDENCE, MARGIN, RESAMPLES, OUT, JSON, CSV };
 
 static const fb_option options[] = {
     [EXPERIMENT] = FB_EXPERIMENT_OPTION,
+    [ACROSS] = {.name = "across-backends",
+                .type = FB_TYPE_FLAG,
+                .initial = "off",
+                .group = "Choose what",
+                .help = "pair the cells of two RESULTS that differ in nothing but "
+                        "device and precision"},
     [BASELINE] = {.name = "baseline",
                   .type = FB_TYPE_TEXT,
                   .initial = "",
@@ -87,6 +93,31 @@ static fb_status add_tables(const fb_open_results *open, int n, fb_format format
     return FB_OK;
 }
 
+/* The two of them, each with its own experiment, cell by cell. */
+static fb_status add_across(const fb_open_results *open, const fb_line *line,
+                            const fb_analysis_options *asked, fb_format format,
+                            fb_text *out)
+{
+    fb_across *across = NULL;
+    char *text = NULL;
+    fb_status status;
+
+    FB_TRY(fb_results_across(&across, open, line, asked));
+    status = fb_across_print(across, format, &text);
+    if (status == FB_OK) fb_text_puts(out, text);
+    fb_free(text);
+    fb_across_free(across);
+    return status;
+}
+
+static fb_status check_across(const fb_line *line)
+{
+    if (!fb_values_flag(&line->own, ACROSS) || line->n_arguments == 2) return FB_OK;
+    return fb_fail(
+        FB_USAGE, "--across-backends compares two RESULTS with each other; %d %s given",
+        line->n_arguments, fb_plural(line->n_arguments, "is", "are"));
+}
+
 static fb_status compare(const fb_line *line)
 {
     const fb_values *v = &line->own;
@@ -103,8 +134,11 @@ static fb_status compare(const fb_line *line)
     fb_status status;
 
     FB_TRY(choose_format(line, &format));
+    FB_TRY(check_across(line));
     FB_TRY(fb_results_open(&open, line, fb_values_text(v, EXPERIMENT), out, &asked));
-    status = add_tables(open, line->n_arguments, format, &text);
+    status = fb_values_flag(v, ACROSS)
+                 ? add_across(open, line, &asked, format, &text)
+                 : add_tables(open, line->n_arguments, format, &text);
     fb_results_close(open, line->n_arguments);
     return fb_write_result(status, &text, out);
 }
@@ -121,10 +155,15 @@ const fb_command fb_command_compare = {
     .about =
         "Prints scores with intervals, paired differences from a baseline, and groups "
         "of rules that cannot be told apart. Only samples that all compared rules have "
-        "are used; what is left out is said. Several files: a part for each.",
-    .reading = (const char *const[]){FB_LETTER_WORDS, FB_CLASS_WORDS,
+        "are used; what is left out is said. Several files: a part for each; numbers "
+        "of "
+        "two backends are never in one table. --across-backends asks whether the "
+        "backend changes anything: kept sets, answers and scores of two runs, cell by "
+        "cell.",
+    .reading = (const char *const[]){FB_LETTER_WORDS, FB_ACROSS_WORDS, FB_CLASS_WORDS,
                                      FB_SIGNATURE_WORDS, NULL},
     .examples = "flexbudget compare results.db --baseline h2o\n"
+                "flexbudget compare cpu.db gpu.db --across-backends\n"
                 "flexbudget compare results.db --json",
     .options = options,
     .least = 1,

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "cli/cli.h"
+#include "cli/doctor_torch.h"
 #include "experiment/host.h"
 #include "experiment/version.h"
 #include "model/model.h"
@@ -14,9 +15,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { JSON };
+enum { TORCH, JSON };
 
 static const fb_option options[] = {
+    [TORCH] = {.name = "torch",
+               .type = FB_TYPE_TEXT,
+               .initial = "",
+               .argument = "PLACE",
+               .group = "Choose what",
+               .help = "directory of a PyTorch package, or a Python that has it "
+                       "(default: FLEXBUDGET_TORCH, the virtual environment, python3)"},
     [JSON] = {.name = "json",
               .type = FB_TYPE_FLAG,
               .initial = "off",
@@ -92,9 +100,17 @@ static void find_disturbances(const fb_host *host, fb_text *out)
 
 /* --- printing --- */
 
-static void print_text(const fb_host *host, const fb_ops *ops, const models *m,
-                       fb_text *out)
+/* All that is found. */
+typedef struct findings {
+    fb_host host;
+    models models;
+    fb_torch_found torch;
+} findings;
+
+static void print_text(const findings *f, const fb_ops *ops, fb_text *out)
 {
+    const fb_host *host = &f->host;
+    const models *m = &f->models;
     char memory[32], available[32];
     fb_text disturbed = {0};
 
@@ -110,7 +126,9 @@ static void print_text(const fb_host *host, const fb_ops *ops, const models *m,
                    host->cpus_available);
     fb_text_printf(out, "memory     %s, %s free\n", memory, available);
     fb_text_printf(out, "kernel     %s\n", host->kernel);
-    fb_text_printf(out, "backends   %s\n", fb_ops_backend(ops));
+    fb_text_printf(out, "backends   %s%s\n", fb_ops_backend(ops),
+                   f->torch.is_found ? ", torch" : "");
+    fb_torch_print_text(&f->torch, out);
     fb_text_puts(out, "models     builtin");
     for (int i = 0; i < m->n; i++)
         fb_text_printf(out, ", %s", m->name[i]);
@@ -125,9 +143,10 @@ static void print_text(const fb_host *host, const fb_ops *ops, const models *m,
     fb_text_clear(&disturbed);
 }
 
-static void print_json(const fb_host *host, const fb_ops *ops, const models *m,
-                       fb_text *out)
+static void print_json(const findings *f, const fb_ops *ops, fb_text *out)
 {
+    const fb_host *host = &f->host;
+    const models *m = &f->models;
     fb_text disturbed = {0};
 
     fb_text_init(&disturbed, 0);
@@ -139,6 +158,8 @@ static void print_json(const fb_host *host, const fb_ops *ops, const models *m,
                    "\"load\": ",
                    (long long)host->available_bytes, host->cpus_available);
     fb_json_add_real(out, host->load);
+    fb_text_puts(out, ", \"torch\": ");
+    fb_torch_print_json(&f->torch, out);
     fb_text_puts(out, ", \"models_folder\": ");
     fb_json_add_string(out, m->folder);
     fb_text_puts(out, ", \"models\": [\"builtin\"");
@@ -161,20 +182,20 @@ static void print_json(const fb_host *host, const fb_ops *ops, const models *m,
 static fb_status print(const fb_line *line, fb_text *out)
 {
     const fb_ops_options ops_options = {0};
-    models *m = fb_zalloc(FB_ACCOUNT_other, sizeof *m);
+    findings *f = fb_zalloc(FB_ACCOUNT_other, sizeof *f);
     fb_ops *ops = NULL;
-    fb_host host;
-    fb_status status = m != NULL ? fb_ops_open(&ops, &ops_options)
-                                 : fb_fail(FB_NO_MEMORY, "no memory");
+    fb_status status = FB_OK;
 
+    if (f == NULL) return fb_fail(FB_NO_MEMORY, "no memory");
+    fb_torch_look(&f->torch, fb_values_text(&line->own, TORCH)); /* before threads */
+    status = fb_ops_open(&ops, &ops_options);
     if (status == FB_OK) {
-        find_models(m);
-        fb_host_read(&host);
-        (fb_values_flag(&line->own, JSON) ? print_json : print_text)(&host, ops, m,
-                                                                     out);
+        find_models(&f->models);
+        fb_host_read(&f->host);
+        (fb_values_flag(&line->own, JSON) ? print_json : print_text)(f, ops, out);
     }
     fb_ops_close(ops);
-    fb_free(m);
+    fb_free(f);
     return status;
 }
 
@@ -182,8 +203,10 @@ const fb_command fb_command_doctor = {
     .name = "doctor",
     .arguments = "",
     .summary = "this machine, libraries, models found, what would disturb timings",
-    .about = "Prints CPU, instruction set, threads, memory, libraries and the models "
-             "found, and a line per thing that would disturb a measurement.",
+    .about =
+        "Prints CPU, instruction set, threads, memory, libraries, PyTorch with its "
+        "devices and the models found, and a line per thing that would disturb a "
+        "measurement.",
     .examples = "flexbudget doctor --json",
     .options = options,
     .print = print,

@@ -62,7 +62,7 @@ static char *page_path(const char *results)
 }
 
 static fb_status write_page(const fb_line *line, const char *path,
-                            const fb_open_results *open)
+                            const fb_open_results *open, const fb_across *across)
 {
     const char *title = fb_values_text(&line->own, TITLE);
     const int64_t samples = fb_values_int(&line->own, SAMPLES);
@@ -70,6 +70,7 @@ static fb_status write_page(const fb_line *line, const char *path,
         .title = title[0] != '\0' ? title : NULL,
         .samples = samples > 0 ? (int)samples : FB_REPORT_ALL_SAMPLES,
         .no_text = !fb_values_flag(&line->own, TEXT),
+        .across = across,
     };
     const size_t n = (size_t)line->n_arguments;
     const fb_analysis **analyses =
@@ -84,18 +85,31 @@ static fb_status write_page(const fb_line *line, const char *path,
     return status;
 }
 
+/* NULL unless they are one experiment on two backends. */
+static fb_status open_across(fb_across **out, const fb_line *line,
+                             const fb_open_results *open)
+{
+    bool are_across;
+
+    FB_TRY(fb_results_are_across(open, line->n_arguments, &are_across));
+    return are_across ? fb_results_across(out, open, line, NULL) : FB_OK;
+}
+
 static fb_status report(const fb_line *line)
 {
     const char *experiment = fb_values_text(&line->own, EXPERIMENT);
     const char *asked = fb_values_text(&line->own, OUT);
     char *path = asked[0] != '\0' ? fb_strdup(asked) : page_path(line->arguments[0]);
     fb_open_results *open = NULL;
+    fb_across *across = NULL;
     fb_status status = FB_OK;
 
     if (path == NULL) status = fb_fail(FB_NO_MEMORY, "no memory for a page");
     if (status == FB_OK) status = fb_results_open(&open, line, experiment, path, NULL);
-    if (status == FB_OK) status = write_page(line, path, open);
+    if (status == FB_OK) status = open_across(&across, line, open);
+    if (status == FB_OK) status = write_page(line, path, open, across);
     if (status == FB_OK) fb_say_note("wrote %s", path);
+    fb_across_free(across);
     fb_results_close(open, line->n_arguments);
     fb_free(path);
     return status;
@@ -111,7 +125,9 @@ const fb_command fb_command_report = {
     .arguments = "RESULTS...",
     .summary = "one HTML page: plots, tables, answers, what it rests on",
     .about = "Writes one file that opens from disk, without network, and is readable "
-             "without JavaScript. Several results: a part for each.",
+             "without JavaScript. Several results: a part for each; of one experiment "
+             "on two "
+             "backends also what they differ in.",
     .examples = "flexbudget report results.db -o report.html\n"
                 "flexbudget report results.db --no-text",
     .options = options,

@@ -137,7 +137,8 @@ static fb_status choose_out(fb_job *job)
 /* With weights for a dry run too: it refuses what a run refuses, also of them. */
 static fb_status open_model(fb_job *job, bool with_weights)
 {
-    return fb_open_model(&job->model, with_weights ? &job->ops : NULL, job->spec);
+    return fb_open_model(&job->model, with_weights ? &job->ops : NULL, job->spec,
+                         FB_OPEN_FOR_RESULTS);
 }
 
 static void close_job(fb_job *job)

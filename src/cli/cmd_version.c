@@ -27,7 +27,7 @@ static fb_status print(const fb_line *line, fb_text *out)
         fb_text_printf(out,
                        "{\"format\": 1, \"version\": \"%s\", \"build\": \"%s\", "
                        "\"compiler\": \"%s\", "
-                       "\"backends\": [\"native\"], \"schema\": %d, "
+                       "\"backends\": [\"native\", \"torch\"], \"schema\": %d, "
                        "\"rule_abi\": %d, \"task_abi\": %d, \"libraries\": ",
                        FB_VERSION, fb_build, host.compiler, FB_STORE_SCHEMA,
                        FB_RULE_ABI, FB_TASK_ABI);

@@ -58,19 +58,25 @@ fb_status fb_open_environment(fb_spec *spec)
     return fb_spec_environment(spec);
 }
 
-static fb_status open_ops(fb_ops **out, const fb_spec *spec)
+static fb_status open_ops(fb_ops **out, const fb_spec *spec, fb_open_for purpose)
 {
     const int64_t threads = fb_values_int(&spec->values, FB_SET_threads);
     const char *isa = fb_values_text(&spec->values, FB_SET_isa);
+    const char *torch = fb_values_text(&spec->values, FB_SET_torch);
     const fb_ops_options options = {
+        .device = fb_values_text(&spec->values, FB_SET_device),
         .isa = strcmp(isa, "auto") == 0 ? NULL : isa,
         .threads = threads > 0 ? (int)threads : 0,
+        .torch = strcmp(torch, "auto") == 0 ? NULL : torch,
+        .precision = fb_spec_precision(spec),
+        .any_shape = purpose == FB_OPEN_FOR_SPEED,
     };
 
     return fb_ops_open(out, &options);
 }
 
-fb_status fb_open_model(fb_model **out, fb_ops **ops_out, fb_spec *spec)
+fb_status fb_open_model(fb_model **out, fb_ops **ops_out, fb_spec *spec,
+                        fb_open_for purpose)
 {
     const char *name = fb_values_text(&spec->values, FB_SET_model);
     const fb_model_options form = {fb_spec_weights(spec)};
@@ -78,7 +84,7 @@ fb_status fb_open_model(fb_model **out, fb_ops **ops_out, fb_spec *spec)
     fb_status status = fb_model_find(&path, name);
 
     *out = NULL;
-    if (status == FB_OK && ops_out != NULL) status = open_ops(ops_out, spec);
+    if (status == FB_OK && ops_out != NULL) status = open_ops(ops_out, spec, purpose);
     if (status == FB_OK)
         status = fb_model_open(out, ops_out != NULL ? *ops_out : NULL, path, &form);
     fb_free(path);

@@ -12,9 +12,16 @@
 
 /* FLEXBUDGET_<OPTION>; a name that nothing reads is warned of. */
 FB_MUST_USE fb_status fb_open_environment(fb_spec *spec);
+/* How operators are opened for a model. */
+typedef enum fb_open_for {
+    FB_OPEN_FOR_RESULTS, /* a row's numbers do not depend on what else is computed */
+    FB_OPEN_FOR_SPEED,   /* where numbers are not stored, a backend may let them */
+} fb_open_for;
+
 /* The model of the settings, bound to them. `ops_out`: opened for its weights; NULL: it
  * is opened without. What was opened stays with the caller also where it failed. */
-FB_MUST_USE fb_status fb_open_model(fb_model **out, fb_ops **ops_out, fb_spec *spec);
+FB_MUST_USE fb_status fb_open_model(fb_model **out, fb_ops **ops_out, fb_spec *spec,
+                                    fb_open_for purpose);
 /* An fb_report that warns. */
 void fb_open_warn(void *self, const char *sentence);
 

@@ -119,6 +119,51 @@ fb_status fb_results_open(fb_open_results **out, const fb_line *line,
     return status;
 }
 
+/* --- two of them --- */
+
+fb_status fb_results_across(fb_across **out, const fb_open_results *open,
+                            const fb_line *line, const fb_analysis_options *asked)
+{
+    const fb_across_side first = {open[0].store, open[0].results};
+    const fb_across_side second = {open[1].store, open[1].results};
+    fb_analysis_options chosen;
+    fb_text changes = {0};
+    fb_status status;
+
+    *out = NULL;
+    FB_TRY(choose_options(first.results, asked, &chosen));
+    fb_text_init(&changes, 0);
+    status = fb_spec_changes_besides_backend(first.results->spec, second.results->spec,
+                                             &changes);
+    if (status == FB_OK && changes.n > 0)
+        status =
+            fb_fail(FB_USAGE,
+                    "%s and %s differ in more than the backend: %s\nhelp: run the "
+                    "same experiment on both, with other --device or --precision "
+                    "alone",
+                    line->arguments[0], line->arguments[1], fb_text_string(&changes));
+    fb_text_clear(&changes);
+    if (status != FB_OK) return status;
+    return fb_compare_across(out, &first, &second, &chosen);
+}
+
+fb_status fb_results_are_across(const fb_open_results *open, int n, bool *out)
+{
+    fb_text changes = {0};
+    fb_status status;
+
+    *out = false;
+    if (n != 2 || open[0].results->kernel == NULL || open[1].results->kernel == NULL ||
+        strcmp(open[0].results->kernel, open[1].results->kernel) == 0)
+        return FB_OK;
+    fb_text_init(&changes, 0);
+    status = fb_spec_changes_besides_backend(open[0].results->spec,
+                                             open[1].results->spec, &changes);
+    *out = status == FB_OK && changes.n == 0;
+    fb_text_clear(&changes);
+    return status;
+}
+
 void fb_results_close(fb_open_results *results, int n)
 {
     for (int i = 0; results != NULL && i < n; i++) {

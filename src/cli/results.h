@@ -6,7 +6,7 @@
 #define FB_CLI_RESULTS_H
 
 #include "cli/cli.h"
-#include "report/analysis.h"
+#include "report/across.h"
 
 typedef struct fb_open_results {
     fb_store *store;
@@ -31,6 +31,14 @@ typedef struct fb_open_results {
 FB_MUST_USE fb_status fb_results_open(fb_open_results **out, const fb_line *line,
                                       const char *experiment, const char *target,
                                       const fb_analysis_options *asked);
+/* The first two of them across their backends; FB_USAGE that names the differences if
+ * there are others. */
+FB_MUST_USE fb_status fb_results_across(fb_across **out, const fb_open_results *open,
+                                        const fb_line *line,
+                                        const fb_analysis_options *asked);
+/* Whether they are two runs of one experiment on two backends. */
+FB_MUST_USE fb_status fb_results_are_across(const fb_open_results *open, int n,
+                                            bool *out);
 void fb_results_close(fb_open_results *results, int n); /* takes NULL */
 
 #endif

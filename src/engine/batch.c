@@ -63,6 +63,7 @@ static fb_status run_layer(fb_batch *batch, int64_t layer, fb_tensor x,
     const int64_t shape[] = {engine->facts->heads, batch->reading->n};
     fb_status status;
 
+    fb_ops_use_part(ops, fb_part_of_layer(ops, layer, engine->facts->layers));
     fb_scope_open(ops);
     batch->sum =
         batch->wants_sum && !about->slides ? fb_full(ops, 2, shape, 0) : FB_NONE;
@@ -94,8 +95,10 @@ fb_status fb_batch_run(fb_batch *batch, fb_tensor *x_out)
 {
     const fb_engine *engine = batch->reading->engine;
     fb_angles angles;
-    fb_status status = open_angles(batch, &angles);
+    fb_status status;
 
+    fb_ops_use_part(engine->ops, 0);
+    status = open_angles(batch, &angles);
     if (status == FB_OK) *x_out = fb_embed(engine, batch->ids, batch->n * batch->t);
     for (int64_t layer = 0; status == FB_OK && layer < engine->facts->layers; layer++)
         status = run_layer(batch, layer, *x_out, &angles);

@@ -94,6 +94,7 @@ static fb_status run_layer(fb_context_pass *pass, int64_t layer)
     fb_ops *ops = pass->engine->ops;
     fb_status status;
 
+    fb_ops_use_part(ops, fb_part_of_layer(ops, layer, pass->engine->facts->layers));
     fb_scope_open(ops);
     open_signals(pass, slides);
     if (slides) fb_cache_empty(pass->whole);
@@ -128,6 +129,7 @@ fb_status fb_context_run(fb_context_pass *pass)
     const size_t kv_heads = (size_t)engine->facts->kv_heads;
     fb_status status;
 
+    fb_ops_use_part(engine->ops, 0);
     pass->segments = fb_alloc(FB_ACCOUNT_scratch, kv_heads * sizeof *pass->segments);
     pass->whole = NULL;
     status = pass->segments == NULL ? fb_fail(FB_NO_MEMORY, "no memory for attention")

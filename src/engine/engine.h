@@ -132,7 +132,8 @@ const fb_selection *fb_variant_selection(const fb_variant *variant);
 size_t fb_variant_bytes(const fb_variant *variant);
 /* Whether a budget of k of n entries per head is answered sooner through a mask, in a
  * group with others of the kind: the shared cache is read once for all of them, but all of
- * it is computed with. Never where entries are renumbered. */
+ * it is computed with. Never where entries are renumbered, nor by a backend for which
+ * a masked entry and an absent one are not the same bits (fb_ops_is_exact). */
 bool fb_mask_pays(const fb_engine *engine, int64_t n, int64_t k);
 /* The work of selecting and moving. */
 const fb_ledger *fb_variant_ledger(const fb_variant *variant);

@@ -187,7 +187,7 @@ size_t fb_variant_bytes(const fb_variant *variant)
 
 bool fb_mask_pays(const fb_engine *engine, int64_t n, int64_t k)
 {
-    return !engine->options.compact && 4 * k >= n;
+    return fb_ops_is_exact(engine->ops) && !engine->options.compact && 4 * k >= n;
 }
 
 const fb_ledger *fb_variant_ledger(const fb_variant *variant)

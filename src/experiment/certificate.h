@@ -3,6 +3,9 @@
  * The body is JSON in a fixed form:
  *
  *     spec, model, tasks, host, kernel, program   what was run, by hash and by name
+ *     bits        "equal": the same on every machine, and eviction was tested by equality;
+ *                 "tolerance": the backend promises no bits, so every cell had an arena
+ *                 and none was compared with a masked one
  *     trace       per sample the hashes of the operator calls outside the rules, and
  *                 whether they were equal for all of its cells
  *     cache       whether all cells of a sample began with the same keys and values

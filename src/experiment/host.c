@@ -7,6 +7,7 @@
 #include "experiment/version.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
+#include <dirent.h>
 #include <jansson.h>
 #include <pcre2.h>
 #include <sqlite3.h>
@@ -113,7 +114,52 @@ void fb_host_libraries(fb_text *out)
         (int)strcspn(pcre, " "), pcre, unicode, utf8proc_version());
 }
 
-void fb_host_describe(const fb_host *host, const fb_ops *ops, const char *weights,
+void fb_host_torch(const fb_ops *ops, char *out, size_t n)
+{
+    const char *isa = fb_ops_isa(ops); /* "2.13.0 on cpu" */
+
+    *out = '\0';
+    if (strcmp(fb_ops_backend(ops), "torch") == 0)
+        (void)snprintf(out, n, "%.*s", (int)strcspn(isa, " "), isa);
+}
+
+/* Two kinds of them may give other last bits; the C ABI of PyTorch does not name them. */
+static void add_gpus(fb_text *out)
+{
+    DIR *folder = opendir("/proc/driver/nvidia/gpus");
+    int n = 0;
+
+    if (folder == NULL) return;
+    for (struct dirent *e = readdir(folder); e != NULL; e = readdir(folder)) {
+        char path[512], name[128];
+
+        (void)snprintf(path, sizeof path, "/proc/driver/nvidia/gpus/%.255s/information",
+                       e->d_name);
+        if (!find_line(path, "Model", name, sizeof name)) continue;
+        fb_text_puts(out, n++ == 0 ? ", \"gpus\": [" : ", ");
+        fb_json_add_string(out, name);
+    }
+    if (n > 0) fb_text_puts(out, "]");
+    (void)closedir(folder);
+}
+
+static void add_use(const fb_ops *ops, const fb_host_use *use, fb_text *out)
+{
+    char version[32];
+
+    fb_host_torch(ops, version, sizeof version);
+    if (version[0] == '\0') {
+        fb_text_printf(out, ", \"weights\": \"%s\"", use->weights);
+        return;
+    }
+    fb_text_puts(out, ", \"device\": ");
+    fb_json_add_string(out, use->device);
+    fb_text_printf(out, ", \"precision\": \"%s\", \"torch\": \"%s\"", use->precision,
+                   version);
+    if (strstr(use->device, "cuda") != NULL) add_gpus(out);
+}
+
+void fb_host_describe(const fb_host *host, const fb_ops *ops, const fb_host_use *use,
                       fb_text *out)
 {
     fb_text_printf(out, "{\"program\": \"%s\", \"cpu\": ", fb_program);
@@ -127,7 +173,7 @@ void fb_host_describe(const fb_host *host, const fb_ops *ops, const char *weight
     fb_text_printf(out, ", \"backend\": \"%s\", \"isa\": \"%s\", \"threads\": %d",
                    fb_ops_backend(ops), fb_ops_isa(ops),
                    fb_threads_count(fb_ops_threads(ops)));
-    if (weights != NULL) fb_text_printf(out, ", \"weights\": \"%s\"", weights);
+    if (use != NULL) add_use(ops, use, out);
     fb_text_puts(out, ", \"libraries\": ");
     fb_host_libraries(out);
     fb_text_puts(out, "}");

@@ -22,10 +22,20 @@ typedef struct fb_host {
 } fb_host;
 
 void fb_host_read(fb_host *host);
-/* {"program": ..., "cpu": ..., "isa": ..., "threads": ..., "libraries": {...}}; `weights`:
- * their form in memory, NULL: there are none. */
-void fb_host_describe(const fb_host *host, const fb_ops *ops, const char *weights,
+/* How a model is computed with on it. */
+typedef struct fb_host_use {
+    const char *device;    /* "cpu", "torch:cuda:0" */
+    const char *precision; /* of weights: "f32" */
+    const char *weights;   /* their form in memory */
+} fb_host_use;
+
+/* {"program": ..., "cpu": ..., "backend": ..., "isa": ..., "threads": ..., "libraries":
+ * {...}}, with the version of PyTorch and the names of its graphics processors where they
+ * compute. `use` NULL: no model is open. */
+void fb_host_describe(const fb_host *host, const fb_ops *ops, const fb_host_use *use,
                       fb_text *out);
+/* "2.13.0" of the PyTorch that computes; "" if the program itself does. */
+void fb_host_torch(const fb_ops *ops, char *out, size_t n);
 /* {"sqlite": "3.40.1", ...}: the libraries that are linked. */
 void fb_host_libraries(fb_text *out);
 

@@ -167,12 +167,25 @@ static fb_status certify(fb_runner *run, const fb_results *results)
     return status;
 }
 
+/* What a reader of the numbers must know of the backend. */
+static fb_status warn_backend(fb_runner *run)
+{
+    if (fb_ops_is_exact(run->ops)) return FB_OK;
+    return warn(run,
+                "device %s promises results within a tolerance, not their "
+                "bits: another machine may give other last digits, and with them other "
+                "entries where scores are close; eviction was not tested by equality, "
+                "which only device cpu allows",
+                fb_values_text(&run->plan->spec->values, FB_SET_device));
+}
+
 static fb_status finish(fb_runner *run, const fb_results *results)
 {
     memcpy(run->result->digest, results->digest, sizeof run->result->digest);
     if (run->options->only == NULL) /* what an earlier run said may hold no longer */
         FB_TRY(fb_store_drop_notes(run->store, run->rows.experiment, "warning"));
     FB_TRY(keep_bos_warning(run));
+    FB_TRY(warn_backend(run));
     FB_TRY(warn_tasks(run));
     for (int i = 0; i < results->n_rules; i++)
         FB_TRY(warn_rule(run, results, i));

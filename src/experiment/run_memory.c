@@ -7,6 +7,7 @@
 #include "experiment/run_inside.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* --- what is there --- */
 
@@ -19,13 +20,24 @@ double fb_run_bytes_now(void)
     return bytes;
 }
 
-/* Of weights that are still to be loaded. */
+/* Of weights that are still to be loaded. PyTorch has loaded all of them, in a precision
+ * of its own. */
 static double bytes_to_load(const fb_plan *plan)
 {
     const double all = (double)fb_model_get_facts(plan->model)->weight_bytes;
     const double now = (double)fb_memory_now(FB_ACCOUNT_weights);
 
+    if (fb_spec_is_torch(plan->spec) && now > 0) return 0;
     return now < all ? all - now : 0;
+}
+
+/* What lies there is charged like all else, but the machine's memory says nothing of how
+ * much fits: PyTorch fails where it does not. */
+static bool has_own_memory(const fb_plan *plan)
+{
+    const char *device = fb_values_text(&plan->spec->values, FB_SET_device);
+
+    return strstr(device, "cuda") != NULL || strstr(device, "xpu") != NULL;
 }
 
 int64_t fb_run_limit(const fb_plan *plan, const fb_run_options *options)
@@ -34,6 +46,7 @@ int64_t fb_run_limit(const fb_plan *plan, const fb_run_options *options)
     fb_host host;
 
     if (options->memory > 0) return options->memory;
+    if (has_own_memory(plan)) return INT64_MAX;
     fb_host_read(&host);
     if (host.available_bytes <= 0) return INT64_MAX;
     return (int64_t)(((double)host.available_bytes - load) * 0.8 + fb_run_bytes_now() +

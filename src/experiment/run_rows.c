@@ -73,11 +73,46 @@ static fb_status check_other(fb_store *store, const fb_run_options *options,
     return status;
 }
 
+enum { KERNEL_BYTES = 512 };
+
+/* What must be the same before numbers are compared: "native.f32.kv32",
+ * "torch-2.13.0.cuda:0.bf16.kvf16". The device is checked, so it is short. */
+static fb_status print_kernel(const fb_runner *run, char out[KERNEL_BYTES])
+{
+    const fb_values *values = &run->plan->spec->values;
+    const char *device = strchr(fb_values_text(values, FB_SET_device), ':');
+    const fb_dtype cache = run->plan->shape.type;
+    const char *type = cache == FB_F32 ? "32" : fb_cache_type_name(cache);
+    char version[32];
+    int n;
+
+    fb_host_torch(run->ops, version, sizeof version);
+    if (version[0] == '\0' || device == NULL)
+        n = snprintf(out, KERNEL_BYTES, "%s.f32.kv%s", fb_ops_backend(run->ops), type);
+    else
+        n = snprintf(out, KERNEL_BYTES, "torch-%s.%s.%s.kv%s", version, device + 1,
+                     fb_values_text(values, FB_SET_precision), type);
+    return n < KERNEL_BYTES ? FB_OK : fb_fail(FB_USAGE, "too many devices");
+}
+
+/* A version of PyTorch is no setting, and its bits are its own. */
+static fb_status check_kernel(const fb_runner *run, const fb_results *own)
+{
+    char kernel[KERNEL_BYTES];
+
+    FB_TRY(print_kernel(run, kernel));
+    if (own->kernel == NULL || strcmp(own->kernel, kernel) == 0) return FB_OK;
+    return fb_fail(FB_USAGE,
+                   "%s: this experiment was begun with the kernel %s, and this is %s, "
+                   "whose bits may be others\nhelp: go on with that PyTorch (--torch), "
+                   "or begin anew in another file with -o",
+                   run->options->path, own->kernel, kernel);
+}
+
 static fb_status put_experiment(fb_runner *run, const char *text)
 {
     const fb_values *values = &run->plan->spec->values;
-    const fb_dtype cache = run->plan->shape.type;
-    char kernel[64], protocol[64], compute[32];
+    char kernel[KERNEL_BYTES], protocol[64], compute[32];
     fb_store_experiment row = {
         .name = fb_values_text(values, FB_SET_name),
         .question = fb_values_text(values, FB_SET_question),
@@ -93,8 +128,7 @@ static fb_status put_experiment(fb_runner *run, const char *text)
         .compute = compute,
     };
 
-    (void)snprintf(kernel, sizeof kernel, "%s.f32.kv%s", fb_ops_backend(run->ops),
-                   cache == FB_F32 ? "32" : fb_cache_type_name(cache));
+    FB_TRY(print_kernel(run, kernel));
     (void)snprintf(
         protocol, sizeof protocol, "%s.%s.%s", fb_values_text(values, FB_SET_kind),
         fb_values_text(values, FB_SET_query), fb_values_text(values, FB_SET_positions));
@@ -109,6 +143,12 @@ static fb_status put_experiment(fb_runner *run, const char *text)
 
 static fb_status put_host(fb_runner *run)
 {
+    const fb_values *values = &run->plan->spec->values;
+    const fb_host_use use = {
+        .device = fb_values_text(values, FB_SET_device),
+        .precision = fb_values_text(values, FB_SET_precision),
+        .weights = fb_weight_form_name(fb_model_weight_form(run->plan->model)),
+    };
     char sha256[FB_HASH_HEX];
     fb_text text = {0};
     fb_host host;
@@ -116,9 +156,7 @@ static fb_status put_host(fb_runner *run)
 
     fb_text_init(&text, 0);
     fb_host_read(&host);
-    fb_host_describe(&host, run->ops,
-                     fb_weight_form_name(fb_model_weight_form(run->plan->model)),
-                     &text);
+    fb_host_describe(&host, run->ops, &use, &text);
     status = fb_text_status(&text);
     if (status == FB_OK) {
         fb_hash_bytes(text.bytes, text.n, sha256);
@@ -397,6 +435,7 @@ static fb_status keep_model_name(fb_runner *run, const fb_results *own)
 /* Of the same experiment, begun before: what has lost rows is open again. */
 static fb_status take_up(fb_runner *run, const fb_results *own)
 {
+    FB_TRY(check_kernel(run, own));
     FB_TRY(keep_model_name(run, own));
     for (int i = 0; i < own->n_cells; i++)
         if (strcmp(own->cells[i].status, "done") == 0 &&

@@ -472,6 +472,26 @@ static fb_status load_layer(loader *l, int64_t i, fb_layer *out)
     return load_one(l, DOWN, i, f->width, f->ffn, &out->down);
 }
 
+/* Without operators weights are only looked at. */
+static void use_part_of(const loader *l, int64_t layer)
+{
+    if (l->ops != NULL)
+        fb_ops_use_part(l->ops, fb_part_of_layer(l->ops, layer, l->f->layers));
+}
+
+static fb_status load_layers(loader *l, fb_layer *out)
+{
+    const int64_t layers = l->f->layers;
+    fb_status status = FB_OK;
+
+    for (int64_t i = 0; status == FB_OK && i < layers; i++) {
+        use_part_of(l, i);
+        status = load_layer(l, i, &out[i]);
+    }
+    use_part_of(l, 0);
+    return status;
+}
+
 static bool is_for_others(const fb_stored *t)
 {
     const size_t n_end = sizeof unused_end - 1;
@@ -512,11 +532,11 @@ static fb_status load_all(loader *l, fb_weights *out)
 {
     const fb_model_facts *f = l->f;
 
+    use_part_of(l, 0);
     FB_TRY(load_one(l, EMBEDDING, 0, f->vocabulary, f->width, &out->embedding));
     FB_TRY(load_norm(l, NORM, 0, f->width, &out->norm));
     FB_TRY(load_head(l, out));
-    for (int64_t i = 0; i < f->layers; i++)
-        FB_TRY(load_layer(l, i, &out->layers[i]));
+    FB_TRY(load_layers(l, out->layers));
     return refuse_unused(l);
 }
 

@@ -48,7 +48,7 @@ typedef struct fb_call {
     int64_t start, kernel; /* kernel: of a pool; the window of attention */
     double alpha;          /* factor, value, epsilon, scale */
     bool transpose_a, transpose_b;
-    bool is_batch;    /* linear: of answers, whose number differs from run to run */
+    bool is_batch;    /* linear, gates: of answers, whose number differs by run */
     const void *host; /* read from host memory */
     const fb_outside *outside; /* from_host: read from there instead */
     int n_outside;
@@ -75,6 +75,9 @@ typedef struct fb_backend {
     /* Runs every operator once on a few numbers; NULL: there is nothing to find out. */
     fb_status (*check)(fb_ops *ops);
     fb_threads *(*threads)(const void *self);
+    /* NULL: there is one part. */
+    int (*parts)(const void *self);
+    void (*use_part)(void *self, int part);
 
     /* Memory of an array's own, contents undefined; sets `array->storage`. */
     fb_status (*alloc)(void *self, fb_account account, fb_array *array);

@@ -60,11 +60,16 @@ fb_tensor fb_embedding(fb_ops *ops, fb_tensor table, const int32_t *ids, int64_t
     return fb_ops_compute(ops, FB_OP_embedding, &call, 0);
 }
 
+/* Of answers, whose number differs from run to run. */
+static bool is_batch(const fb_ops *ops)
+{
+    return ops->place.phase == FB_PHASE_answer || ops->place.phase == FB_PHASE_decode;
+}
+
 fb_tensor fb_linear(fb_ops *ops, fb_tensor x, fb_tensor w)
 {
     const fb_array *rows = weight(ops, FB_OP_linear, w), *input;
-    fb_call call = {.is_batch = ops->place.phase == FB_PHASE_answer ||
-                                ops->place.phase == FB_PHASE_decode};
+    fb_call call = {.is_batch = is_batch(ops)};
 
     if (rows == NULL) return FB_NONE;
     input = matrix(ops, FB_OP_linear, x, rows->shape[1]);
@@ -145,7 +150,7 @@ void fb_add_(fb_ops *ops, fb_tensor a, fb_tensor b)
 static fb_tensor gated(fb_ops *ops, enum fb_op op, fb_tensor x)
 {
     const fb_array *input = matrix(ops, op, x, -1);
-    fb_call call = {0};
+    fb_call call = {.is_batch = is_batch(ops)};
 
     if (input == NULL) return FB_NONE;
     if (input->shape[1] % 2 != 0) {

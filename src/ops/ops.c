@@ -85,6 +85,16 @@ const char *fb_ops_isa(const fb_ops *ops)
     return ops->backend->isa(ops->self);
 }
 
+int fb_ops_parts(const fb_ops *ops)
+{
+    return ops->backend->parts == NULL ? 1 : ops->backend->parts(ops->self);
+}
+
+void fb_ops_use_part(fb_ops *ops, int part)
+{
+    if (ops->backend->use_part != NULL) ops->backend->use_part(ops->self, part);
+}
+
 bool fb_ops_is_exact(const fb_ops *ops)
 {
     return ops->backend->is_exact;

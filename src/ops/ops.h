@@ -55,6 +55,20 @@ const char *fb_ops_isa(const fb_ops *ops);
 bool fb_ops_is_exact(const fb_ops *ops);
 fb_threads *fb_ops_threads(const fb_ops *ops); /* lent */
 
+/* --- parts ---
+ * A backend with several devices holds a model in as many parts: layer by layer, each with
+ * its keys and values on one device. Natively there is one. */
+
+enum { FB_MAX_PARTS = 16 };
+int fb_ops_parts(const fb_ops *ops);
+/* What is made from now on, of no tensor that is there already, is made on this part. */
+void fb_ops_use_part(fb_ops *ops, int part);
+/* The part of layer `layer` of `layers`. */
+static inline int fb_part_of_layer(const fb_ops *ops, int64_t layer, int64_t layers)
+{
+    return (int)(layer * fb_ops_parts(ops) / layers);
+}
+
 /* Of a model, in one layer: what arrays on the stack have room for. */
 enum { FB_MAX_KV_HEADS = 512 };
 

@@ -125,6 +125,16 @@ static fb_threads *threads_of(const void *self)
     return ((const fb_torch *)self)->threads;
 }
 
+static int parts_of(const void *self)
+{
+    return ((const fb_torch *)self)->n_devices;
+}
+
+static void use_part(void *self, int part)
+{
+    ((fb_torch *)self)->part_device = part;
+}
+
 /* --- persistent tensors --- */
 
 /* Bytes that PyTorch says it holds for a tensor of our own. */
@@ -263,6 +273,8 @@ const fb_backend fb_backend_torch = {
     .isa = version_of,
     .check = fb_torch_check,
     .threads = threads_of,
+    .parts = parts_of,
+    .use_part = use_part,
     .alloc = alloc,
     .free = free_array,
     .take = take,

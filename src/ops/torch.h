@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-enum { FB_TORCH_DEVICES = 16, FB_TORCH_ARGUMENTS = 16 };
+enum { FB_TORCH_DEVICES = FB_MAX_PARTS, FB_TORCH_ARGUMENTS = 16 };
 
 typedef struct fb_torch_device {
     char name[32];
@@ -38,7 +38,7 @@ typedef struct fb_torch {
     fb_threads *threads; /* of the host, for unpacking weights */
     fb_torch_device devices[FB_TORCH_DEVICES];
     int n_devices;
-    int part_device; /* where weights go that are made now */
+    int part_device; /* where that is made which is made of nothing */
     fb_dtype precision;
     int32_t weight_dtype; /* torch's number of it */
     bool any_shape;       /* see fb_ops_options */
@@ -139,6 +139,8 @@ fb_torch_handle fb_torch_cast(fb_torch *torch, fb_torch_handle handle, int32_t d
 /* a + alpha * b. (add.Tensor has an argument that the C ABI cannot carry.) */
 fb_torch_handle fb_torch_plus(fb_torch *torch, fb_torch_handle a, fb_torch_handle b,
                               double alpha);
+/* The tensor of an array that is changed in place: fails if it is on another device. */
+fb_torch_handle fb_torch_in_place(fb_torch *torch, const fb_array *array);
 /* Copies into a view, converting. */
 void fb_torch_copy(fb_torch *torch, fb_torch_handle to, fb_torch_handle from);
 fb_torch_handle fb_torch_new(fb_torch *torch, int32_t dtype, int n,

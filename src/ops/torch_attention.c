@@ -120,7 +120,7 @@ static fb_torch_handle of_head(const struct attention *a, const fb_array *signal
 {
     fb_torch *torch = a->torch;
 
-    return NARROW_(fb_torch_of(torch, signal), 0, kv_head * a->group, a->group);
+    return NARROW_(fb_torch_in_place(torch, signal), 0, kv_head * a->group, a->group);
 }
 
 static void add_sum(const struct attention *a, fb_torch_handle p, int64_t kv_head,
@@ -276,10 +276,8 @@ static fb_torch_handle rows_at(const struct attention *a, fb_torch_handle x,
                                const int64_t *which, int64_t n)
 {
     fb_torch *torch = a->torch;
-    const int32_t i64 = torch->lib->aoti_torch_dtype_int64();
 
-    return OP_("index_select", "", T_(x), I_(0),
-               T_(fb_torch_upload(torch, i64, 1, &n, which)));
+    return OP_("index_select", "", T_(x), I_(0), T_(fb_torch_numbers(torch, which, n)));
 }
 
 /* One product for all segments of a length, their results put back in order. */

@@ -60,7 +60,7 @@ fb_status fb_torch_from_host(void *self, const fb_call *call)
         fb_torch_begin(torch, device);
         return fb_torch_return(torch, call, borrow(torch, call));
     }
-    fb_torch_begin(torch, 0);
+    fb_torch_begin(torch, torch->part_device);
     return fb_torch_return(
         torch, call,
         fb_torch_upload(torch, fb_torch_dtype(torch, call->out.dtype), call->out.n_dims,
@@ -83,7 +83,8 @@ fb_status fb_torch_full(void *self, const fb_call *call)
 {
     fb_torch *torch = self;
 
-    fb_torch_begin(torch, call->out.persists ? device_of(&call->out) : 0);
+    fb_torch_begin(torch,
+                   call->out.persists ? device_of(&call->out) : torch->part_device);
     return fb_torch_return(
         torch, call,
         fb_torch_filled(torch, fb_torch_dtype(torch, call->out.dtype), call->out.n_dims,
@@ -344,8 +345,8 @@ fb_status fb_torch_topk(void *self, const fb_call *call)
     const int last = call->in[0].n_dims - 1;
     fb_torch_handle order;
 
-    if (is_empty(call)) return nothing(torch, call);
     refuse_nan(torch, a);
+    if (is_empty(call)) return nothing(torch, call);
     order = fb_torch_call_second(
         torch, "aten::sort", "stable", 4,
         (fb_torch_value[]){T_(a), fb_torch_some(torch, B_(true)), I_(last), B_(true)});

@@ -38,7 +38,7 @@ void fb_torch_plans_free(fb_torch *torch)
 
 /* --- keys of tables --- */
 
-enum table { TABLE_PLACES, TABLE_UNSEEN };
+enum table { TABLE_PLACES, TABLE_UNSEEN, TABLE_NUMBERS };
 
 /* A key that grows; `key` NULL: no memory, and nothing is remembered. */
 struct key {
@@ -100,6 +100,24 @@ static fb_torch_handle remember(fb_torch *torch, struct plan *plan, struct key *
     *plan = (struct plan){key->key, key->n, own, torch->at};
     torch->plans->used++;
     return table;
+}
+
+fb_torch_handle fb_torch_numbers(fb_torch *torch, const int64_t *x, int64_t n)
+{
+    const int32_t i64 = torch->lib->aoti_torch_dtype_int64();
+    struct key key = {fb_alloc(FB_ACCOUNT_scratch, (size_t)(n + 1) * sizeof(int64_t)),
+                      0};
+    struct plan *plan;
+
+    add(&key, TABLE_NUMBERS);
+    for (int64_t i = 0; i < n; i++)
+        add(&key, x[i]);
+    plan = look_up(torch, &key);
+    if (plan != NULL && plan->key != NULL) {
+        fb_free(key.key);
+        return lend(torch, plan);
+    }
+    return remember(torch, plan, &key, fb_torch_upload(torch, i64, 1, &n, x));
 }
 
 /* --- picking --- */
@@ -342,14 +360,14 @@ static void seen_by(const fb_segment *s, int64_t t, int64_t i, int64_t window,
     *first = window > 0 ? fb_larger(0, *end - window) : 0;
 }
 
-static void fill_unseen(const fb_segment *s, int64_t t, int64_t window, bool of_tail,
-                        int64_t length, uint8_t *out)
+static void fill_unseen(const fb_segment *s, int64_t t, int64_t rows, int64_t window,
+                        bool of_tail, int64_t length, uint8_t *out)
 {
     const fb_part *part = of_tail ? &s->tail : &s->context;
     const int64_t before = of_tail ? s->context.n : 0;
     int64_t first, end;
 
-    for (int64_t i = 0; i < t; i++) {
+    for (int64_t i = 0; i < rows; i++) {
         seen_by(s, t, i, window, &first, &end);
         for (int64_t j = 0; j < length; j++)
             out[i * length + j] = j >= part->n || before + j < first ||
@@ -359,10 +377,10 @@ static void fill_unseen(const fb_segment *s, int64_t t, int64_t window, bool of_
 }
 
 static fb_torch_handle make_unseen(fb_torch *torch, const fb_segment *const *segments,
-                                   int64_t n, int64_t t, int64_t window, bool of_tail,
-                                   int64_t length)
+                                   int64_t n, int64_t t, int64_t rows, int64_t window,
+                                   bool of_tail, int64_t length)
 {
-    uint8_t *out = fb_alloc(FB_ACCOUNT_scratch, (size_t)(n * t * length));
+    uint8_t *out = fb_alloc(FB_ACCOUNT_scratch, (size_t)(n * rows * length));
     fb_torch_handle mask;
 
     if (out == NULL) {
@@ -370,9 +388,10 @@ static fb_torch_handle make_unseen(fb_torch *torch, const fb_segment *const *seg
         return NULL;
     }
     for (int64_t p = 0; p < n; p++)
-        fill_unseen(segments[p], t, window, of_tail, length, out + p * t * length);
+        fill_unseen(segments[p], t, rows, window, of_tail, length,
+                    out + p * rows * length);
     mask = fb_torch_upload(torch, torch->lib->aoti_torch_dtype_bool(), 4,
-                           (const int64_t[]){n, 1, t, length}, out);
+                           (const int64_t[]){n, 1, rows, length}, out);
     fb_free(out);
     return mask;
 }
@@ -391,17 +410,35 @@ static bool sees_all(const fb_segment *s, int64_t t, int64_t window, bool of_tai
            end >= before + length;
 }
 
+/* Queries that may see different entries: in front of a tail, and without a window, each
+ * sees all of the context. */
+static int64_t rows_apart(const fb_segment *s, int64_t t, int64_t window, bool of_tail)
+{
+    return of_tail || window > 0 || s->tail.kv == NULL ? t : 1;
+}
+
+/* What the mask of a segment depends on. */
+static void add_segment(struct key *key, const fb_segment *s, int64_t window,
+                        bool of_tail)
+{
+    const bool has_tail = s->tail.kv != NULL;
+
+    add(key, of_tail && window == 0 ? -1 : s->context.n);
+    add(key, has_tail && !of_tail && window == 0 ? -1 : s->tail.n);
+}
+
 fb_torch_handle fb_torch_unseen(fb_torch *torch, const fb_segment *const *segments,
                                 int64_t n, int64_t t, int64_t window, bool of_tail,
                                 int64_t length)
 {
+    const int64_t rows = rows_apart(segments[0], t, window, of_tail);
     struct key key = {
         fb_alloc(FB_ACCOUNT_scratch, (size_t)(2 * n + 5) * sizeof(int64_t)), 0};
     bool all = true, is_hidden = false;
     struct plan *plan;
 
     add(&key, TABLE_UNSEEN);
-    add(&key, t);
+    add(&key, rows);
     add(&key, window);
     add(&key, of_tail);
     add(&key, length);
@@ -410,8 +447,7 @@ fb_torch_handle fb_torch_unseen(fb_torch *torch, const fb_segment *const *segmen
 
         all = all && sees_all(s, t, window, of_tail, length);
         is_hidden = is_hidden || s->context.hidden != NULL || s->tail.hidden != NULL;
-        add(&key, s->context.n);
-        add(&key, s->tail.n);
+        add_segment(&key, s, window, of_tail);
     }
     plan = all || is_hidden ? NULL : look_up(torch, &key);
     if (plan != NULL && plan->key != NULL) {
@@ -419,8 +455,9 @@ fb_torch_handle fb_torch_unseen(fb_torch *torch, const fb_segment *const *segmen
         return lend(torch, plan);
     }
     if (!all)
-        return remember(torch, plan, &key,
-                        make_unseen(torch, segments, n, t, window, of_tail, length));
+        return remember(
+            torch, plan, &key,
+            make_unseen(torch, segments, n, t, rows, window, of_tail, length));
     fb_free(key.key);
     return NULL;
 }

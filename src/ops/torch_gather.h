@@ -31,10 +31,14 @@ fb_torch_padded fb_torch_pick(fb_torch *torch, const fb_part *const *parts, int6
 fb_torch_padded fb_torch_whole(fb_torch *torch, const fb_segment *segments, int64_t n);
 
 /* What t queries do not see, true: of the `length` places of the context of segments
- * segments[0 .. n), or of their tails: [n, 1, t, length]. NULL if they see all. */
+ * segments[0 .. n), or of their tails: [n, 1, t, length], or [n, 1, 1, length] where that is
+ * the same for all queries. NULL if they see all. */
 fb_torch_handle fb_torch_unseen(fb_torch *torch, const fb_segment *const *segments,
                                 int64_t n, int64_t t, int64_t window, bool of_tail,
                                 int64_t length);
+
+/* Whole numbers [n] on the device, kept there like the tables above. */
+fb_torch_handle fb_torch_numbers(fb_torch *torch, const int64_t *x, int64_t n);
 
 /* Rows [2 * entries, d] of a cache: keys of a slot, then its values, slot by slot. */
 fb_torch_handle fb_torch_rows(fb_torch *torch, const fb_kv *kv);

@@ -151,7 +151,8 @@ static const char *resolve(fb_torch_lib *lib, void *library)
     FB_TORCH_SYMBOLS(RESOLVE)
 #undef RESOLVE
     *(void **)(void *)&lib->operator_new = dlsym(library, "_Znwm");
-    if (lib->torch_new_stable_ivalue == NULL && lib->operator_new == NULL)
+    if (lib->torch_new_stable_ivalue == NULL && lib->operator_new == NULL &&
+        missing == NULL)
         missing = "operator new";
     return missing;
 }

@@ -58,7 +58,7 @@ fb_status fb_torch_argmax(void *self, const fb_call *call)
     return fb_torch_done(torch);
 }
 
-/* log softmax in double of rows [first, first + n). */
+/* Log softmax in double. */
 static fb_torch_handle logs(fb_torch *torch, fb_torch_handle x)
 {
     const fb_torch_handle exact =
@@ -108,12 +108,41 @@ fb_status fb_torch_nll(void *self, const fb_call *call)
     return by_rows(self, call, &call->in[0], nll_rows);
 }
 
+/* The sums of rows x [n, N], one by one: of several at once PyTorch adds otherwise, so
+ * that the last bit of a row would depend on how many there are. */
+static fb_torch_handle sums(fb_torch *torch, fb_torch_handle x, int64_t n)
+{
+    fb_torch_value sum[ROWS_AT_ONCE];
+
+    for (int64_t i = 0; i < n; i++)
+        sum[i] = T_(OP_("sum", "dim_IntList", T_(NARROW_(x, 0, i, 1)),
+                        fb_torch_some(torch, INTS_(1)), B_(false), NONE_));
+    return OP_("cat", "", fb_torch_list_from(torch, (int)n, sum), I_(0));
+}
+
+/* sum p (log p - log q) of rows p, q; 0 where p is, whatever q is there. (Not exp(log p):
+ * elements are computed by other functions at the end of a tensor, rows are not.) */
+static fb_torch_handle divergence(fb_torch *torch, fb_torch_handle p, fb_torch_handle q,
+                                  int64_t n)
+{
+    const int32_t f64 = torch->lib->aoti_torch_dtype_float64();
+    const fb_torch_handle apart =
+        fb_torch_plus(torch, logs(torch, p), logs(torch, q), -1);
+    fb_torch_handle term;
+
+    p = OP_("softmax", "int", T_(fb_torch_cast(torch, p, f64)), I_(1), NONE_);
+    term = OP_("mul", "Tensor", T_(p), T_(apart));
+    (void)OP_("masked_fill_", "Tensor", T_(term), T_(OP_("logical_not", "", T_(p))),
+              T_(fb_torch_number(torch, 0)));
+    return sums(torch, term, n);
+}
+
 /* Row r of q with row r % P of p. */
 static void kl_rows(fb_torch *torch, const fb_call *call, int64_t first, int64_t n)
 {
     const int64_t n_p = call->in[0].shape[0];
     double *out = (double *)call->host_out + first;
-    fb_torch_handle p = fb_torch_of(torch, &call->in[0]), sum;
+    fb_torch_handle p = fb_torch_of(torch, &call->in[0]);
     fb_torch_handle q = fb_torch_of(torch, &call->in[1]);
     int64_t row[ROWS_AT_ONCE];
 
@@ -122,13 +151,8 @@ static void kl_rows(fb_torch *torch, const fb_call *call, int64_t first, int64_t
     p = OP_(
         "index_select", "", T_(p), I_(0),
         T_(fb_torch_upload(torch, torch->lib->aoti_torch_dtype_int64(), 1, &n, row)));
-    p = logs(torch, p);
-    q = fb_torch_plus(torch, p, logs(torch, NARROW_(q, 0, first, n)), -1);
-    p = OP_("exp", "", T_(p));
-    p = OP_("mul", "Tensor", T_(p), T_(q));
-    sum = OP_("sum", "dim_IntList", T_(p), fb_torch_some(torch, INTS_(1)), B_(false),
-              NONE_);
-    fb_torch_download(torch, sum, torch->lib->aoti_torch_dtype_float64(), out,
+    fb_torch_download(torch, divergence(torch, p, NARROW_(q, 0, first, n), n),
+                      torch->lib->aoti_torch_dtype_float64(), out,
                       (size_t)n * sizeof *out);
     if (torch->status != FB_OK) return;
     refuse_nan(torch, out, n, FB_OP_kl);

@@ -74,6 +74,17 @@ fb_torch_handle fb_torch_of(fb_torch *torch, const fb_array *array)
     return fb_torch_shaped(torch, array, array->n_dims, array->shape);
 }
 
+fb_torch_handle fb_torch_in_place(fb_torch *torch, const fb_array *array)
+{
+    const fb_torch_storage *storage = (const void *)array->storage;
+
+    if (torch->status == FB_OK && storage->device != torch->at)
+        torch->status = fb_fail(FB_DEFECT, "a tensor on %s is changed by a call on %s",
+                                torch->devices[storage->device].name,
+                                torch->devices[torch->at].name);
+    return fb_torch_of(torch, array);
+}
+
 fb_torch_handle fb_torch_new_own(fb_torch *torch, const char *what, int32_t dtype,
                                  int n, const int64_t *sizes)
 {
@@ -157,6 +168,12 @@ fb_torch_handle fb_torch_number(fb_torch *torch, double x)
 
 fb_torch_handle fb_torch_cast(fb_torch *torch, fb_torch_handle handle, int32_t dtype)
 {
+    int32_t now = 0;
+
+    if (torch->status != FB_OK) return NULL;
+    if (torch->lib->aoti_torch_get_dtype(handle, &now) != 0)
+        return fb_torch_failed(torch, "get_dtype");
+    if (now == dtype) return handle;
     return OP_("to", "dtype", T_(handle), E_(dtype), B_(false), B_(false), NONE_);
 }
 

@@ -207,7 +207,13 @@ fb_status fb_torch_head_norm_(void *self, const fb_call *call)
     return fb_torch_done(torch);
 }
 
-/* --- gates --- */
+/* --- gates ---
+ * On a CPU PyTorch computes elements in vectors, and what is left over at the end of a row,
+ * or of a thread's share of more than SERIAL elements, one by one with other functions: the
+ * last bits of an element depend on where it stands. So in a batch it gets rows that do not
+ * join, and few enough of them for one thread: then a row has its bits in any batch. */
+
+enum { SERIAL = 32768 };
 
 static fb_torch_handle half(fb_torch *torch, const fb_call *call, int which)
 {
@@ -217,10 +223,42 @@ static fb_torch_handle half(fb_torch *torch, const fb_call *call, int which)
     return NARROW_(x, 1, which * n, n);
 }
 
+/* Room for rows with a gap behind each. */
+static fb_torch_handle apart(fb_torch *torch, const fb_call *call)
+{
+    const int64_t rows = call->out.shape[0], n = call->out.shape[1];
+
+    return NARROW_(fb_torch_new(torch, f32(torch), 2, (const int64_t[]){rows, n + 1}),
+                   1, 0, n);
+}
+
+/* Rows [0, rows) of x, which do not join, through `name`. */
+static fb_torch_handle through(fb_torch *torch, const fb_call *call, const char *name,
+                               fb_torch_handle x)
+{
+    const int64_t rows = call->out.shape[0];
+    const int64_t most = fb_larger(1, SERIAL / fb_larger(1, call->out.shape[1]));
+    fb_torch_handle out;
+
+    if (!call->is_batch || torch->any_shape || rows <= most ||
+        torch->devices[torch->at].type != torch->lib->aoti_torch_device_type_cpu())
+        return fb_torch_call(torch, name, "", 1, (fb_torch_value[]){T_(x)});
+    out = fb_torch_new(torch, f32(torch), 2, call->out.shape);
+    for (int64_t first = 0; torch->status == FB_OK && first < rows; first += most) {
+        const int64_t n = fb_smaller(most, rows - first);
+
+        fb_torch_copy(torch, NARROW_(out, 0, first, n),
+                      fb_torch_call(torch, name, "", 1,
+                                    (fb_torch_value[]){T_(NARROW_(x, 0, first, n))}));
+    }
+    return out;
+}
+
 fb_status fb_torch_swiglu(void *self, const fb_call *call)
 {
     fb_torch *torch = begin(self, &call->in[0]);
-    const fb_torch_handle gate = OP_("silu", "", T_(half(torch, call, 0)));
+    const fb_torch_handle gate =
+        through(torch, call, "aten::silu", half(torch, call, 0));
     const fb_torch_handle up = half(torch, call, 1);
 
     return fb_torch_return(torch, call, OP_("mul", "Tensor", T_(gate), T_(up)));
@@ -233,26 +271,49 @@ fb_status fb_torch_geglu(void *self, const fb_call *call)
     static const double a = 1.5957691216057308, b = 0.07135481627260025;
     fb_torch *torch = begin(self, &call->in[0]);
     const fb_torch_handle x = half(torch, call, 0), up = half(torch, call, 1);
+    const fb_torch_handle room = apart(torch, call);
     fb_torch_handle u = OP_("mul", "Tensor", T_(x), T_(x));
 
     u = OP_("mul", "Tensor", T_(u), T_(fb_torch_number(torch, b)));
     u = fb_torch_plus(torch, u, fb_torch_number(torch, a), 1);
-    u = OP_("mul", "Tensor", T_(u), T_(x));
-    u = OP_("sigmoid", "", T_(u));
+    fb_torch_copy(torch, room, OP_("mul", "Tensor", T_(u), T_(x)));
+    u = through(torch, call, "aten::sigmoid", room);
     u = OP_("mul", "Tensor", T_(u), T_(x));
     return fb_torch_return(torch, call, OP_("mul", "Tensor", T_(u), T_(up)));
 }
 
 /* --- the rest --- */
 
+/* A temporary that is all of its tensor becomes the sum, where the other lies: so what
+ * runs through the layers goes from device to device with them. */
+static bool is_whole(fb_torch *torch, const fb_array *a)
+{
+    const fb_torch_storage *storage = (const void *)a->storage;
+    int64_t n = 0;
+
+    if (a->persists || torch->lib->aoti_torch_get_numel(storage->tensor, &n) != 0)
+        return false;
+    return n == fb_array_elements(a);
+}
+
 fb_status fb_torch_add_(void *self, const fb_call *call)
 {
     fb_torch *torch = begin(self, &call->out);
-    const fb_torch_handle a = fb_torch_of(torch, &call->out);
+    fb_torch_storage *storage = (fb_torch_storage *)(void *)call->out.storage;
+    const bool moves = is_whole(torch, &call->out);
+    fb_torch_handle a, sum, old = storage->tensor;
 
-    fb_torch_copy(torch, a,
-                  fb_torch_plus(torch, a, fb_torch_of(torch, &call->in[1]), 1));
-    return fb_torch_done(torch);
+    if (moves) fb_torch_begin(torch, device_of(&call->in[1]));
+    a = fb_torch_of(torch, &call->out);
+    sum = fb_torch_plus(torch, a, fb_torch_of(torch, &call->in[1]), 1);
+    if (!moves) {
+        fb_torch_copy(torch, a, sum);
+        return fb_torch_done(torch);
+    }
+    if (torch->status != FB_OK) return fb_torch_done(torch);
+    storage->tensor = NULL;
+    (void)fb_torch_keep(torch, old);
+    return fb_torch_return(torch, call, sum);
 }
 
 /* Pairs (x, y) become (x c - y s, y c + x s); x, y [R, n, r/2], c, s [R, 1, r/2]. */

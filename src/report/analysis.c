@@ -11,14 +11,16 @@
 static const fb_analysis_options defaults = {
     .confidence = 0.95, .replicates = 10000, .draws = 9999, .margin = -1, .seed = 1000};
 
-static void set_options(fb_analysis_options *out, const fb_analysis_options *in)
+fb_analysis_options fb_analysis_usual(const fb_analysis_options *options)
 {
-    *out = in == NULL ? defaults : *in;
-    if (!(out->confidence > 0 && out->confidence < 1))
-        out->confidence = defaults.confidence;
-    if (out->replicates <= 0) out->replicates = defaults.replicates;
-    if (out->draws <= 0) out->draws = defaults.draws;
-    if (out->seed == 0) out->seed = defaults.seed;
+    fb_analysis_options out = options == NULL ? defaults : *options;
+
+    if (!(out.confidence > 0 && out.confidence < 1))
+        out.confidence = defaults.confidence;
+    if (out.replicates <= 0) out.replicates = defaults.replicates;
+    if (out.draws <= 0) out.draws = defaults.draws;
+    if (out.seed == 0) out.seed = defaults.seed;
+    return out;
 }
 
 /* --- the baseline --- */
@@ -179,7 +181,7 @@ fb_status fb_analyse(fb_analysis **out, fb_store *store, const fb_results *resul
     fb_status status;
 
     *out = NULL;
-    set_options(&analyser.options, options);
+    analyser.options = fb_analysis_usual(options);
     FB_TRY(choose_baseline(&analyser));
     analysis = fb_zalloc(FB_ACCOUNT_other, sizeof *analysis);
     if (analysis == NULL) return fb_fail(FB_NO_MEMORY, "no memory for the analysis");

@@ -28,6 +28,9 @@ typedef struct fb_analysis_options {
     uint64_t seed;     /* of all draws; 0: 1000 */
 } fb_analysis_options;
 
+/* The same with nothing left to default; NULL: the usual. */
+fb_analysis_options fb_analysis_usual(const fb_analysis_options *options);
+
 typedef enum fb_verdict {
     FB_VERDICT_reference, /* full, oracle, random, the baseline itself, or a rule that
                              nowhere had a choice: not tested */

@@ -94,7 +94,7 @@ static const char *verdict_name(fb_verdict verdict)
 
 /* --- JSON --- */
 
-static void add_string(fb_text *text, const char *key, const char *value)
+void fb_export_string(fb_text *text, const char *key, const char *value)
 {
     fb_text_printf(text, "\"%s\":", key);
     if (value == NULL)
@@ -109,10 +109,10 @@ static void add_row(fb_text *text, const fb_analysis *a, const fb_row *row)
     const fb_result_rule *rule = &a->results->rules[row->rule];
 
     fb_text_puts(text, "{");
-    add_string(text, "rule", rule->label);
-    add_string(text, "expression", rule->expression);
-    add_string(text, "verdict", verdict_name(row->verdict));
-    add_string(text, "group", row->letters);
+    fb_export_string(text, "rule", rule->label);
+    fb_export_string(text, "expression", rule->expression);
+    fb_export_string(text, "verdict", verdict_name(row->verdict));
+    fb_export_string(text, "group", row->letters);
     for (int c = 0; c < N_COUNTS; c++)
         fb_text_printf(text, "\"%s\":%d,", counts[c].name, count_at(row, c));
     for (int c = 0; c < N_REALS; c++) {
@@ -127,11 +127,11 @@ static void add_table(fb_text *text, const fb_analysis *a, const fb_table *table
     const fb_result_task *task = &a->results->tasks[table->task];
 
     fb_text_puts(text, "{");
-    add_string(text, "task", task->name);
+    fb_export_string(text, "task", task->name);
     fb_text_printf(text, "\"version\":%lld,", (long long)task->version);
-    add_string(text, "budget", a->results->budgets[table->budget].asked);
-    add_string(text, "metric", task->metric);
-    add_string(text, "unit", task->unit);
+    fb_export_string(text, "budget", a->results->budgets[table->budget].asked);
+    fb_export_string(text, "metric", task->metric);
+    fb_export_string(text, "unit", task->unit);
     fb_text_printf(text,
                    "\"lower_is_better\":%s,\"samples\":%d,\"documents\":%d,"
                    "\"left_out\":%d,\"smallest_effect\":",
@@ -151,11 +151,12 @@ static void add_table(fb_text *text, const fb_analysis *a, const fb_table *table
 static void add_failure(fb_text *text, const fb_analysis *a, const fb_failure *failure)
 {
     fb_text_puts(text, "{");
-    add_string(text, "task", a->results->tasks[failure->task].name);
-    add_string(text, "budget",
-               failure->budget < 0 ? NULL : a->results->budgets[failure->budget].asked);
-    add_string(text, "rule", a->results->rules[failure->rule].label);
-    add_string(text, "first", failure->reason);
+    fb_export_string(text, "task", a->results->tasks[failure->task].name);
+    fb_export_string(text, "budget",
+                     failure->budget < 0 ? NULL
+                                         : a->results->budgets[failure->budget].asked);
+    fb_export_string(text, "rule", a->results->rules[failure->rule].label);
+    fb_export_string(text, "first", failure->reason);
     fb_text_printf(text, "\"cells\":%d,\"failed\":%d}", failure->n_cells,
                    failure->n_failed);
 }
@@ -178,16 +179,16 @@ static void add_missing(fb_text *text, const fb_analysis *a)
 void fb_analysis_print_json(fb_text *text, const fb_analysis *a)
 {
     fb_text_puts(text, "{\"format\":1,");
-    add_string(text, "signature", a->signature);
-    add_string(text, "class", a->results->class_name);
-    add_string(text, "digest", a->results->digest);
-    add_string(text, "baseline",
-               a->baseline < 0 ? NULL : a->results->rules[a->baseline].label);
+    fb_export_string(text, "signature", a->signature);
+    fb_export_string(text, "class", a->results->class_name);
+    fb_export_string(text, "digest", a->results->digest);
+    fb_export_string(text, "baseline",
+                     a->baseline < 0 ? NULL : a->results->rules[a->baseline].label);
     fb_text_puts(text, "\"confidence\":");
     fb_json_add_real(text, a->confidence);
     fb_text_puts(text, ",");
-    add_string(text, "headline", a->headline);
-    add_string(text, "paragraph", a->paragraph);
+    fb_export_string(text, "headline", a->headline);
+    fb_export_string(text, "paragraph", a->paragraph);
     add_missing(text, a);
     fb_text_puts(text, "\"tables\":[");
     for (int t = 0; t < a->n_tables; t++) {
@@ -204,8 +205,7 @@ static bool is_formula(const char *field)
     return field[0] != 0 && strchr("=+-@\t\r", field[0]) != NULL;
 }
 
-/* A text, quoted where it has to be. */
-static void add_field(fb_text *text, const char *field)
+void fb_export_field(fb_text *text, const char *field)
 {
     const bool is_quoted = strpbrk(field, ",\"\r\n") != NULL;
 
@@ -219,7 +219,7 @@ static void add_field(fb_text *text, const char *field)
 static void add_words(fb_text *text, const char *const *words, int n)
 {
     for (int i = 0; i < n; i++) {
-        add_field(text, words[i]);
+        fb_export_field(text, words[i]);
         fb_text_puts(text, ",");
     }
 }

@@ -126,6 +126,16 @@ void fb_say_protocol(fb_text *text, const char *protocol);
 
 /* --- print --- */
 
+int fb_say_width(const char *text); /* characters: bytes that do not continue one */
+void fb_say_spaces(fb_text *text, int n);
+/* Breaks at spaces, but for those before "%", so that no line has more than 100
+ * characters, if it can. */
+void fb_say_wrapped(fb_text *text, const char *words);
+/* "name":"value", and null for NULL; a comma behind it. */
+void fb_export_string(fb_text *text, const char *key, const char *value);
+/* A text of CSV: quoted where it has to be, and no formula. */
+void fb_export_field(fb_text *text, const char *field);
+
 void fb_analysis_print_text(fb_text *text, const fb_analysis *a);
 void fb_analysis_print_json(fb_text *text, const fb_analysis *a);
 void fb_analysis_print_csv(fb_text *text, const fb_analysis *a);

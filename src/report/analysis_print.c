@@ -25,8 +25,7 @@ enum column {
     COLUMN_COUNT
 };
 
-/* Characters of UTF-8 text: bytes that do not continue one. */
-static int width_of(const char *text)
+int fb_say_width(const char *text)
 {
     int n = 0;
 
@@ -131,7 +130,7 @@ static void make_cell(fb_text *cell, const fb_analysis *a, const fb_table *table
     fb_say_clean(cell, 0);
 }
 
-static void pad(fb_text *text, int n)
+void fb_say_spaces(fb_text *text, int n)
 {
     for (; n > 0; n--)
         fb_text_puts(text, " ");
@@ -146,8 +145,8 @@ static void print_rows(fb_text *text, const fb_analysis *a, const fb_table *tabl
     for (int row = -1; row < table->n_rows; row++)
         for (int c = 0; c < COLUMN_COUNT; c++) {
             make_cell(&cell, a, table, row, c);
-            if (width_of(fb_text_string(&cell)) > widths[c])
-                widths[c] = width_of(fb_text_string(&cell));
+            if (fb_say_width(fb_text_string(&cell)) > widths[c])
+                widths[c] = fb_say_width(fb_text_string(&cell));
         }
     for (int row = -1; row < table->n_rows; row++) {
         for (int c = 0; c < COLUMN_COUNT; c++) {
@@ -155,10 +154,10 @@ static void print_rows(fb_text *text, const fb_analysis *a, const fb_table *tabl
             int room;
 
             make_cell(&cell, a, table, row, c);
-            room = widths[c] - width_of(fb_text_string(&cell));
-            pad(text, (c == 0 ? 0 : GAP) + (is_left ? 0 : room));
+            room = widths[c] - fb_say_width(fb_text_string(&cell));
+            fb_say_spaces(text, (c == 0 ? 0 : GAP) + (is_left ? 0 : room));
             fb_text_puts(text, fb_text_string(&cell));
-            if (is_left) pad(text, room);
+            if (is_left) fb_say_spaces(text, room);
         }
         fb_text_puts(text, "\n");
     }
@@ -167,9 +166,7 @@ static void print_rows(fb_text *text, const fb_analysis *a, const fb_table *tabl
 
 /* --- around the rows --- */
 
-/* Breaks at spaces, but for those before "%", so that no line has more than LINE
- * characters, if it can. */
-static void print_wrapped(fb_text *text, const char *words)
+void fb_say_wrapped(fb_text *text, const char *words)
 {
     int column = 0;
 
@@ -331,7 +328,7 @@ static void print_legend(fb_text *text, const fb_analysis *a)
     fb_say_percent(&words, a->confidence);
     fb_text_puts(&words, " (paired sign flips). " FB_LETTER_WORDS);
     fb_text_puts(text, "\n");
-    print_wrapped(text, fb_text_string(&words));
+    fb_say_wrapped(text, fb_text_string(&words));
     text->failed |= words.failed;
     fb_text_clear(&words);
 }
@@ -339,10 +336,10 @@ static void print_legend(fb_text *text, const fb_analysis *a)
 void fb_analysis_print_text(fb_text *text, const fb_analysis *a)
 {
     print_unfinished(text, a);
-    print_wrapped(text, a->headline);
+    fb_say_wrapped(text, a->headline);
     fb_text_puts(text, "\n");
     if (a->paragraph[0] != 0) {
-        print_wrapped(text, a->paragraph);
+        fb_say_wrapped(text, a->paragraph);
         fb_text_puts(text, "\n");
     }
     print_setting(text, a);

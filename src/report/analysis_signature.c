@@ -4,6 +4,8 @@
  *   fb1|m:3f2a9c|k:native.f32.kv32|p:prefill.agnostic.original|g:4+16|b:10%,20%|c:cap5|
  *   t:niah.1|n:300|s:1|v:0.1.0
  *
+ * (k:torch-2.13.0.cuda:0.bf16.kv32 of PyTorch: version, device, precision.)
+ *
  * m model, k kernel, p protocol, g protection, b budgets, c compute, t tasks with
  * versions, n samples, s seeds, v version of the program. What a file
  * does not tell is a question mark. Budgets and tasks are sorted: in which order they

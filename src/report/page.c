@@ -303,6 +303,7 @@ static void fill_body(const struct job *job)
 {
     for (int i = 0; i < job->n; i++)
         experiment(job, i);
+    if (job->options->across != NULL) fb_page_across(job->out, job->options->across);
 }
 
 static void charts_data(fb_text *out)

@@ -35,6 +35,8 @@ void fb_page_samples(fb_page *page);
 void fb_page_answers(const fb_page *page, int sample, int n_columns);
 void fb_page_everything(fb_page *page); /* rules, bytes, settings, machine, signature */
 void fb_page_data(const fb_page *page); /* JSON for the charts */
+/* Below all experiments: two of them across their backends. */
+void fb_page_across(fb_text *out, const fb_across *across);
 
 /* --- markup that repeats */
 /* <section> with a numbered heading; `name` becomes its id. */

@@ -12,14 +12,16 @@
 #ifndef FB_REPORT_REPORT_H
 #define FB_REPORT_REPORT_H
 
-#include "report/analysis.h"
+#include "report/across.h"
 
 enum { FB_REPORT_SAMPLES = 5, FB_REPORT_ALL_SAMPLES = 0 };
 
 typedef struct fb_report_options {
-    const char *title; /* NULL: the name of the experiment */
-    int samples;       /* shown per task: those on which the rules differ most */
-    bool no_text;      /* without prompts, expected texts and answers */
+    const char *title;       /* NULL: the name of the experiment */
+    int samples;             /* shown per task: those on which the rules differ most */
+    bool no_text;            /* without prompts, expected texts and answers */
+    const fb_across *across; /* the first two of the page, across their backends; NULL:
+                                they are no such two */
 } fb_report_options;
 
 /* The page of `n` experiments, a part for each, to a fresh string; free with fb_free.

@@ -83,6 +83,10 @@ FB_SETTING(max_tokens, "answer.max_tokens", "max-tokens", 0, INT, "task", 1, 100
            "N", HOW, false, "limit of a free answer; task: as the task says")
 FB_SETTING(tail, "answer.tail", NULL, 0, LATER, "", 0, 0, NULL, NULL,
            "TOKENS", HOW, false, "the tail is as long as the question and the answer")
+FB_SETTING(device, "device", "device", 0, DEVICE, "cpu", 0, 0, NULL, NULL,
+           "NAME", HOW, false, "cpu: this program's own kernels; torch:cpu, torch:cuda:0 and the like: an installed PyTorch; layers over several as torch:cuda:0,cuda:1")
+FB_SETTING(precision, "precision", "precision", 0, WORD, "f32", 0, 0, "f32|bf16|f16", NULL,
+           "TYPE", HOW, false, "of weights under a device of torch: f32, bf16 or f16; cpu has f32")
 FB_SETTING(confidence, "statistics.confidence", "confidence", 0, PERCENT, "95%", 50, 99.99, NULL, NULL,
            "PCT", SCORE, false, "level of the intervals")
 FB_SETTING(resamples, "statistics.resamples", "resamples", 0, INT, "10000", 100, 1000000, NULL, NULL,
@@ -95,14 +99,14 @@ FB_SETTING(kept, "store.kept", "keep-sets", 0, WORD, "first", 0, 0, "none|first|
            "WHICH", RESULTS, false, "kept positions: none, of the first document of each task, all")
 FB_SETTING(prompts, "store.prompts", "prompts", 0, FLAG, "on", 0, 0, NULL, NULL,
            "on|off", RESULTS, false, "store texts and answers; off: only their hashes")
-FB_SETTING(device, "device", "device", 0, WORD, "cpu", 0, 0, "cpu", "torch|torch:cpu|torch:cuda|torch:cuda:0",
-           "NAME", MACHINE, false, "where tensors live: cpu, none other is built yet")
 FB_SETTING(threads, "threads", "threads", 'j', INT, "auto", 1, 1024, "auto", NULL,
            "N", MACHINE, true, "threads; auto: the CPUs that affinity and cgroup allow")
 FB_SETTING(isa, "isa", "isa", 0, WORD, "auto", 0, 0, "auto|plain|avx2|avx512|neon", NULL,
            "NAME", MACHINE, true, "instruction set of the kernels: auto, plain, avx2, avx512 or neon; the bits are the same")
 FB_SETTING(weights, "weights", "weights", 0, WORD, "unpacked", 0, 0, "unpacked|resident", NULL,
            "FORM", MACHINE, true, "in memory: unpacked (f32), or resident (about as in the file, less memory); the bits are the same")
+FB_SETTING(torch, "torch", "torch", 0, TEXT, "auto", 0, 0, NULL, NULL,
+           "PLACE", MACHINE, true, "directory of the PyTorch package, or a Python that has it; auto: of the virtual environment, else of python3")
 FB_SETTING(memory, "memory.limit", "memory", 0, SIZE, "auto", 1 << 20, 0, "auto", NULL,
            "SIZE", MACHINE, true, "what the process may use, as 512MiB; auto: what is free, less a fifth for others")
 

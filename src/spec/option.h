@@ -27,6 +27,7 @@ typedef enum fb_option_type {
     FB_TYPE_WORD,    /* one of `words` */
     FB_TYPE_TEXT,
     FB_TYPE_PROTECT, /* 4+16, none, published; in YAML also {sink: 4, recent: 16} */
+    FB_TYPE_DEVICE,  /* cpu, torch:cpu, torch:cuda:0,cuda:1 */
     FB_TYPE_INTS,    /* lists from here on */
     FB_TYPE_TEXTS,
     FB_TYPE_RULES, /* expressions or {label: expression} */

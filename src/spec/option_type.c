@@ -76,6 +76,10 @@ void fb_option_print_range(const fb_option *row, fb_text *out)
     case FB_TYPE_PROTECT:
         fb_text_puts(out, "SINK+RECENT as 4+16, none or published");
         break;
+    case FB_TYPE_DEVICE:
+        fb_text_puts(out, "cpu, torch:cpu, torch:cuda:0, torch:mps or torch:xpu:0; "
+                          "several as torch:cuda:0,cuda:1");
+        break;
     default:
         break;
     }
@@ -192,6 +196,59 @@ static fb_status check_protect(const fb_option *row, const char *text, fb_text *
     return FB_OK;
 }
 
+/* One device of PyTorch, "cuda" or "cuda:1", by the names of those that can compute here.
+ * The number is always written where there may be several, so that one device has one
+ * name. */
+static bool add_torch_device(const char *text, size_t n, fb_text *out)
+{
+    static const struct {
+        const char *name;
+        bool is_numbered;
+    } kinds[] = {{"cpu", false}, {"cuda", true}, {"mps", false}, {"xpu", true}};
+    const size_t n_name = strcspn(text, ":,");
+    size_t k = 0;
+
+    while (
+        k < sizeof kinds / sizeof *kinds &&
+        (strlen(kinds[k].name) != n_name || memcmp(kinds[k].name, text, n_name) != 0))
+        k++;
+    if (k == sizeof kinds / sizeof *kinds) return false;
+    fb_text_puts(out, kinds[k].name);
+    if (n_name == n) {
+        if (kinds[k].is_numbered) fb_text_puts(out, ":0");
+        return true;
+    }
+    /* ":0" to ":99", without a second way to write a number */
+    if (!kinds[k].is_numbered || n < n_name + 2 || n > n_name + 3 ||
+        strspn(text + n_name + 1, "0123456789") != n - n_name - 1 ||
+        (text[n_name + 1] == '0' && n > n_name + 2))
+        return false;
+    fb_text_add(out, text + n_name, n - n_name);
+    return true;
+}
+
+static fb_status check_device(const fb_option *row, const char *text, fb_text *out)
+{
+    const char *const prefix = "torch:";
+    const char *at = text + strlen(prefix);
+
+    if (strcmp(text, "cpu") == 0) {
+        fb_text_puts(out, text);
+        return FB_OK;
+    }
+    if (strncmp(text, prefix, strlen(prefix)) != 0)
+        return refuse(row, text, "is no device");
+    fb_text_puts(out, prefix);
+    for (;; at++) {
+        const size_t n = strcspn(at, ",");
+
+        if (!add_torch_device(at, n, out)) return refuse(row, text, "is no device");
+        at += n;
+        if (*at == '\0') return FB_OK;
+        fb_text_puts(out, ",");
+    }
+}
+
 fb_status fb_option_check(const fb_option *row, const char *text, fb_text *out)
 {
     if (fb_word_in(row->later, text))
@@ -219,6 +276,8 @@ fb_status fb_option_check(const fb_option *row, const char *text, fb_text *out)
         return check_word(row, text, out);
     case FB_TYPE_PROTECT:
         return check_protect(row, text, out);
+    case FB_TYPE_DEVICE:
+        return check_device(row, text, out);
     case FB_TYPE_LATER:
         return fb_fail(FB_UNSUPPORTED, "known but not built yet: %s", row->help);
     default:

@@ -92,6 +92,9 @@ FB_MUST_USE fb_status fb_spec_bind_model(fb_spec *spec, const fb_model_facts *fa
 /* The type of keys and values; how weights are held. */
 fb_dtype fb_spec_cache(const fb_spec *spec);
 fb_weight_form fb_spec_weights(const fb_spec *spec);
+/* The type of weights under a device of torch; whether there is one. */
+fb_dtype fb_spec_precision(const fb_spec *spec);
+bool fb_spec_is_torch(const fb_spec *spec);
 /* The rule with this label, or -1. */
 int fb_spec_find_rule(const fb_spec *spec, const char *label);
 /* "needle:length=512,...": every parameter, and data and sha256 if there is some data.
@@ -112,6 +115,11 @@ FB_MUST_USE fb_status fb_spec_hash_text(const char *text, char out[FB_HASH_HEX])
 /* What two effective texts differ in: "budgets changed (10%,20% -> 10%,40%), ...". */
 FB_MUST_USE fb_status fb_spec_changes(const char *before, const char *after,
                                       fb_text *out);
+
+/* The same of all but what the backends may differ in: device, precision, and the words
+ * that name the experiment. */
+FB_MUST_USE fb_status fb_spec_changes_besides_backend(const char *before,
+                                                      const char *after, fb_text *out);
 
 /* A failure about the i-th item of a setting, with the place where it was written. */
 fb_status fb_spec_fail(const fb_spec *spec, fb_status status, fb_setting setting,

@@ -370,12 +370,40 @@ static void check_model(check *c)
                                    "builtin for the one inside the program"));
 }
 
+/* What only one of the backends can do. */
+static void check_backend(check *c)
+{
+    const fb_values *values = &c->spec->values;
+    const char *isa = fb_values_text(values, FB_SET_isa);
+
+    if (!fb_spec_is_torch(c->spec) && fb_spec_precision(c->spec) != FB_F32)
+        found_at(c,
+                 fb_fail(FB_USAGE,
+                         "precision %s is for a device of torch; device cpu has f32\n"
+                         "help: --device torch:cpu, or leave the precision out",
+                         fb_values_text(values, FB_SET_precision)),
+                 FB_SET_precision, 0);
+    if (fb_spec_is_torch(c->spec) && strcmp(isa, "auto") != 0)
+        found_at(c,
+                 fb_fail(FB_USAGE,
+                         "isa %s is for device cpu; PyTorch chooses its kernels itself",
+                         isa),
+                 FB_SET_isa, 0);
+    if (fb_spec_is_torch(c->spec) && fb_spec_weights(c->spec) == FB_WEIGHTS_RESIDENT)
+        found_at(c,
+                 fb_fail(FB_USAGE,
+                         "weights resident is for device cpu; PyTorch holds them in "
+                         "the precision asked for"),
+                 FB_SET_weights, 0);
+}
+
 fb_status fb_spec_check(fb_spec *spec, fb_report *report, void *self)
 {
     check c = {spec, report, self, FB_OK};
 
     fb_spec_forget(spec);
     check_model(&c);
+    check_backend(&c);
     found_at(&c, check_name(fb_values_text(&spec->values, FB_SET_name)), FB_SET_name,
              0);
     check_protect(&c);
@@ -406,6 +434,7 @@ fb_status fb_spec_check_question(fb_spec *spec, fb_report *report, void *self)
 
     fb_spec_forget(spec);
     check_model(&c);
+    check_backend(&c);
     check_protect(&c);
     check_rules(&c);
     check_deployable(&c);
@@ -414,10 +443,25 @@ fb_status fb_spec_check_question(fb_spec *spec, fb_report *report, void *self)
     return c.first;
 }
 
+static fb_dtype type_of(const fb_spec *spec, fb_setting setting)
+{
+    if (fb_values_is(&spec->values, (int)setting, "f16")) return FB_F16;
+    return fb_values_is(&spec->values, (int)setting, "bf16") ? FB_BF16 : FB_F32;
+}
+
 fb_dtype fb_spec_cache(const fb_spec *spec)
 {
-    if (fb_values_is(&spec->values, FB_SET_cache, "f16")) return FB_F16;
-    return fb_values_is(&spec->values, FB_SET_cache, "bf16") ? FB_BF16 : FB_F32;
+    return type_of(spec, FB_SET_cache);
+}
+
+fb_dtype fb_spec_precision(const fb_spec *spec)
+{
+    return type_of(spec, FB_SET_precision);
+}
+
+bool fb_spec_is_torch(const fb_spec *spec)
+{
+    return !fb_values_is(&spec->values, FB_SET_device, "cpu");
 }
 
 fb_weight_form fb_spec_weights(const fb_spec *spec)

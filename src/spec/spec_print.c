@@ -280,7 +280,14 @@ static void add_change(const fb_spec *a, const fb_spec *b, int row, fb_text *out
     fb_text_clear(&after);
 }
 
-fb_status fb_spec_changes(const char *before, const char *after, fb_text *out)
+static bool is_of_backend(int row)
+{
+    return row == FB_SET_device || row == FB_SET_precision || row == FB_SET_name ||
+           row == FB_SET_question;
+}
+
+static fb_status changes(const char *before, const char *after, bool with_backend,
+                         fb_text *out)
 {
     fb_spec a = {0}, b = {0};
     fb_status status = fb_spec_init(&a);
@@ -289,10 +296,22 @@ fb_status fb_spec_changes(const char *before, const char *after, fb_text *out)
     if (status == FB_OK) status = fb_spec_parse(&a, "before", before, strlen(before));
     if (status == FB_OK) status = fb_spec_parse(&b, "after", after, strlen(after));
     for (int row = 0; status == FB_OK && row < FB_SET_COUNT; row++)
-        if (is_printed(row, false) && !is_renamed(&a, &b, row))
+        if (is_printed(row, false) && !is_renamed(&a, &b, row) &&
+            (with_backend || !is_of_backend(row)))
             add_change(&a, &b, row, out);
     if (status == FB_OK) status = fb_text_status(out);
     fb_spec_clear(&a);
     fb_spec_clear(&b);
     return status;
+}
+
+fb_status fb_spec_changes(const char *before, const char *after, fb_text *out)
+{
+    return changes(before, after, true, out);
+}
+
+fb_status fb_spec_changes_besides_backend(const char *before, const char *after,
+                                          fb_text *out)
+{
+    return changes(before, after, false, out);
 }

@@ -21,7 +21,8 @@ CREATE TABLE experiment (
     class_reasons TEXT,
     program       TEXT NOT NULL,           -- version, build
     baseline      TEXT,                    -- label of a rule
-    kernel        TEXT,                    -- native.f32.kv32: parts of the signature
+    kernel        TEXT,                    -- native.f32.kv32, torch-2.13.0.cpu.bf16.kv32:
+                                           -- parts of the signature
     protocol      TEXT,                    -- prefill.agnostic.original
     protection    TEXT,                    -- 4+16
     compute       TEXT,                    -- cap5

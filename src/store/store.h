@@ -37,7 +37,8 @@ typedef struct fb_store_experiment {
     const char *name, *question, *spec, *spec_sha256, *class_name, *class_reasons,
         *program;
     const char *baseline; /* label of a rule */
-    /* Parts of the signature; NULL where unknown: "native.f32.kv32",
+    /* Parts of the signature; NULL where unknown: "native.f32.kv32" (of PyTorch
+     * "torch-2.13.0.cuda:0.bf16.kv32": version, device, precision),
      * "prefill.agnostic.original", "4+16", "cap5". */
     const char *kernel, *protocol, *protection, *compute;
     int64_t planned; /* cells, once all are done; 0: unknown */

@@ -1,9 +1,11 @@
 /* test_attention.c - the one attention: right in double, and the same bits whatever is
- * cut, masked, batched, chunked, threaded, vectorised.
+ * cut, masked, batched, chunked, threaded, vectorised. On a backend that is not exact
+ * (device.h) the same within a few units in the last place.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "ops/ops.h"
+#include "tests/support/device.h"
 #include "tests/support/numbers.h"
 #include "tests/support/test.h"
 
@@ -51,8 +53,23 @@ static fb_ops *open_ops(const char *isa, int threads)
 {
     fb_ops *ops;
 
-    assert_ok(fb_ops_open(&ops, &(fb_ops_options){.isa = isa, .threads = threads}));
+    assert_ok(fb_ops_open(
+        &ops,
+        &(fb_ops_options){.device = test_device(), .isa = isa, .threads = threads}));
     return ops;
+}
+
+/* Not exact: outputs of this file are below 2, sums of A below its number of queries. */
+static bool same(const char *name, const float *a, const float *b, int64_t n)
+{
+    if (test_is_native()) return all_equal(name, a, b, n);
+    for (int64_t i = 0; i < n; i++)
+        if (!is_close((double)a[i], (double)b[i], 3e-6)) {
+            fprintf(stderr, "%s: element %lld of %lld: %a and %a\n", name, (long long)i,
+                    (long long)n, (double)a[i], (double)b[i]);
+            return false;
+        }
+    return true;
 }
 
 static const double SCALE = 0.3;
@@ -195,9 +212,9 @@ static void it_is_what_doubles_give(void **state)
 
 static void assert_same(const struct text *text, const result *a, const result *b)
 {
-    assert_true(all_equal("output", a->out, b->out, text->n * text->heads * text->d));
-    assert_true(all_equal("sum of A", a->sum, b->sum, text->heads * text->n));
-    assert_true(all_equal("row of A", a->rows, b->rows, text->heads * a->w * text->n));
+    assert_true(same("output", a->out, b->out, text->n * text->heads * text->d));
+    assert_true(same("sum of A", a->sum, b->sum, text->heads * text->n));
+    assert_true(same("row of A", a->rows, b->rows, text->heads * a->w * text->n));
 }
 
 static void chunks_change_no_bit(void **state)
@@ -226,9 +243,10 @@ static void neither_threads_nor_vectors_change_a_bit(void **state)
     static const char *const isas[] = {"plain", "avx2", "avx512", "neon"};
     struct text text = new_text(6, 2, 72, 90, 4);
     result first = new_result(&text, 10);
-    fb_ops *ops = open_ops(NULL, 1);
+    fb_ops *ops;
 
     (void)state;
+    assert_ok(fb_ops_open(&ops, &(fb_ops_options){.threads = 1}));
     read_text(ops, &text, text.n, text.n, &first);
     fb_ops_close(ops);
     for (int i = 0; i < 4; i++)
@@ -352,9 +370,9 @@ static void a_window_is_a_mask(void **state)
 
                 attend_in_windows(ops, &text, kv, contexts[c], chunks[k], windows[w],
                                   got);
-                assert_memory_equal(want + contexts[c] * row, got + contexts[c] * row,
-                                    (size_t)((text.n - contexts[c]) * row) *
-                                        sizeof *want);
+                assert_true(same("window", want + contexts[c] * row,
+                                 got + contexts[c] * row,
+                                 (text.n - contexts[c]) * row));
                 fb_kv_free(kv[0]);
                 fb_kv_free(kv[1]);
             }
@@ -474,16 +492,16 @@ static void cutting_masking_batching_give_the_same_bits(void **state)
         v[i] = new_variant(ops, full, CONTEXT, &random, i % 4);
     answer(ops, v, N, NULL, CONTEXT, more, T, 0, cut);
     answer(ops, v, N, full, CONTEXT, more, T, 0, other);
-    assert_true(all_equal("masked", cut, other, SIZE));
+    assert_true(same("masked", cut, other, SIZE));
     for (int i = 0; i < N; i++)
         answer(ops, &v[i], 1, NULL, CONTEXT, more + i * T * WIDTH, T, 0,
                other + i * T * H * D);
-    assert_true(all_equal("alone", cut, other, SIZE));
+    assert_true(same("alone", cut, other, SIZE));
     for (int i = 0; i < N; i++)
         for (int t = 0; t < T; t++)
             answer(ops, &v[i], 1, i % 2 ? full : NULL, CONTEXT,
                    more + (i * T + t) * WIDTH, 1, t, other + (i * T + t) * H * D);
-    assert_true(all_equal("one by one", cut, other, SIZE));
+    assert_true(same("one by one", cut, other, SIZE));
     for (int i = 0; i < N; i++)
         free_variant(&v[i]);
     fb_kv_free(full);
@@ -522,7 +540,7 @@ static void an_underflow_does_not_show_what_was_masked(void **state)
         fb_kv_copy(ops, v.kv, g, full, g, kept, 2);
     answer(ops, &v, 1, NULL, CONTEXT, query, 1, 0, cut);
     answer(ops, &v, 1, full, CONTEXT, query, 1, 0, masked);
-    assert_true(all_equal("underflow", cut, masked, H * D));
+    assert_true(same("underflow", cut, masked, H * D));
     fb_kv_free(v.kv);
     fb_kv_free(v.tail);
     fb_kv_free(full);
@@ -554,7 +572,7 @@ static void a_tail_alone_is_a_context(void **state)
                                           .head_dim = D,
                                           .scale = SCALE});
     assert_ok(fb_to_host(ops, rows, b, sizeof b));
-    assert_true(all_equal("tail alone", a, b, SIZE));
+    assert_true(same("tail alone", a, b, SIZE));
     fb_kv_free(kv);
     fb_kv_free(empty);
     fb_ops_close(ops);
@@ -581,7 +599,7 @@ static void what_is_not_seen_is_not_used(void **state)
     write_rows(ops, v.kv, x, CAPACITY, 0);
     write_rows(ops, v.tail, x + N * WIDTH, 20, 4);
     answer(ops, &v, 1, NULL, 0, x, T, 0, other);
-    assert_true(all_equal("poisoned rest", clean, other, SIZE));
+    assert_true(same("poisoned rest", clean, other, SIZE));
     fb_kv_free(v.kv);
     fb_kv_free(v.tail);
     fb_ops_close(ops);

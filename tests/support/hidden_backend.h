@@ -1,4 +1,4 @@
-/* hidden_backend.h - the native backend with pointers that nobody else can follow.
+/* hidden_backend.h - a backend with pointers that nobody else can follow.
  *
  * Storage is handed out with its highest bit turned: whoever above src/ops reads memory
  * through it is stopped by the processor. So a test that passes with this backend
@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const fb_backend *hidden_base; /* the one that is hidden */
+
 /* Hides what is plain and shows what is hidden. */
 static inline void hidden_turn(fb_array *array)
 {
@@ -23,7 +25,7 @@ static inline void hidden_turn(fb_array *array)
 
 static inline fb_status hidden_alloc(void *self, fb_account account, fb_array *array)
 {
-    const fb_status status = fb_backend_native.alloc(self, account, array);
+    const fb_status status = hidden_base->alloc(self, account, array);
 
     hidden_turn(array);
     return status;
@@ -34,12 +36,12 @@ static inline void hidden_free(void *self, const fb_array *array)
     fb_array plain = *array;
 
     hidden_turn(&plain);
-    fb_backend_native.free(self, &plain);
+    hidden_base->free(self, &plain);
 }
 
 static inline fb_status hidden_take(void *self, fb_array *array)
 {
-    const fb_status status = fb_backend_native.take(self, array);
+    const fb_status status = hidden_base->take(self, array);
 
     hidden_turn(array);
     return status;
@@ -50,7 +52,7 @@ static inline fb_status hidden_lift(void *self, size_t mark, fb_array *array)
     fb_status status;
 
     hidden_turn(array);
-    status = fb_backend_native.lift(self, mark, array);
+    status = hidden_base->lift(self, mark, array);
     hidden_turn(array);
     return status;
 }
@@ -58,7 +60,7 @@ static inline fb_status hidden_lift(void *self, size_t mark, fb_array *array)
 static inline fb_status hidden_weight(void *self, fb_array *weight,
                                       const fb_weight_source *source)
 {
-    const fb_status status = fb_backend_native.weight(self, weight, source);
+    const fb_status status = hidden_base->weight(self, weight, source);
 
     hidden_turn(weight);
     return status;
@@ -109,7 +111,7 @@ static inline fb_status hidden_run(enum fb_op op, void *self, const fb_call *cal
         attend.segments = segments = hidden_segments(call->attend);
         plain.attend = &attend;
     }
-    status = fb_backend_native.kernels[op](self, &plain);
+    status = hidden_base->kernels[op](self, &plain);
     free(segments);
     return status;
 }
@@ -132,7 +134,12 @@ static fb_kernel *const hidden_kernels[FB_OP_COUNT] = {
 static inline fb_status hidden_open(fb_ops **out, fb_backend *backend,
                                     const fb_ops_options *options)
 {
-    *backend = fb_backend_native;
+    const char *device = options == NULL ? NULL : options->device;
+
+    hidden_base = device != NULL && strncmp(device, "torch:", strlen("torch:")) == 0
+                      ? &fb_backend_torch
+                      : &fb_backend_native;
+    *backend = *hidden_base;
     backend->name = "hidden";
     backend->alloc = hidden_alloc;
     backend->free = hidden_free;

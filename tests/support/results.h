@@ -50,7 +50,10 @@ struct results_ids {
 #define RESULTS_SPEC  "5bec000000000000000000000000000000000000000000000000000000000001"
 #define RESULTS_MODEL "3f2a9c0000000000000000000000000000000000000000000000000000000000"
 
-static inline struct results_ids results_begin(fb_store *store, const char *baseline)
+/* `kernel`, `protocol`: NULL as usual. */
+static inline struct results_ids results_begin_as(fb_store *store, const char *baseline,
+                                                  const char *kernel,
+                                                  const char *protocol)
 {
     const fb_store_experiment experiment = {
         .name = "trial",
@@ -60,8 +63,8 @@ static inline struct results_ids results_begin(fb_store *store, const char *base
         .class_name = "closed",
         .program = "flexbudget 0.1.0",
         .baseline = baseline,
-        .kernel = "native.f32.kv32",
-        .protocol = "prefill.agnostic.original",
+        .kernel = kernel != NULL ? kernel : "native.f32.kv32",
+        .protocol = protocol != NULL ? protocol : "prefill.agnostic.original",
         .protection = "4+16",
         .compute = "cap5",
     };
@@ -80,6 +83,11 @@ static inline struct results_ids results_begin(fb_store *store, const char *base
     assert_ok(fb_store_put_host(store, "4057", "{\"cpu\": \"any\"}", &ids.host));
     assert_ok(fb_store_put_model(store, &model, &ids.model));
     return ids;
+}
+
+static inline struct results_ids results_begin(fb_store *store, const char *baseline)
+{
+    return results_begin_as(store, baseline, NULL, NULL);
 }
 
 static inline int64_t results_task(fb_store *store, const char *name,

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "ops/backend.h"
 #include "tests/support/rig.h"
 
 enum { CONTEXT = 150, PROMPT = 3, ANSWER = 5, MOST = 24 };
@@ -144,6 +145,25 @@ static void evicting_gives_the_bits_of_masking(void **state)
     (void)state;
     for (int t = 0; t < 3; t++)
         check_masking(types[t]);
+}
+
+static void masks_are_for_backends_that_promise_bits(void **state)
+{
+    fb_backend loose = fb_backend_native;
+    rig r;
+
+    (void)state;
+    rig_open(&r, "builtin", NULL, NULL);
+    assert_true(fb_mask_pays(r.engine, 100, 25));
+    assert_false(fb_mask_pays(r.engine, 100, 24));
+    rig_close(&r);
+    loose.is_exact = false;
+    assert_ok(fb_ops_open_backend(&r.ops, &loose, NULL));
+    assert_ok(fb_model_open(&r.model, r.ops, "builtin", NULL));
+    assert_ok(fb_engine_open(&r.engine, r.ops, r.model, NULL));
+    assert_false(fb_mask_pays(r.engine, 100, 25));
+    assert_false(fb_mask_pays(r.engine, 100, 100));
+    rig_close(&r);
 }
 
 static void a_budget_of_the_context_gives_the_bits_of_full(void **state)
@@ -370,6 +390,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_arena_holds_exactly_the_budget),
         cmocka_unit_test(evicting_gives_the_bits_of_masking),
+        cmocka_unit_test(masks_are_for_backends_that_promise_bits),
         cmocka_unit_test(a_budget_of_the_context_gives_the_bits_of_full),
         cmocka_unit_test(a_selection_of_one_entry_too_many_is_refused),
         cmocka_unit_test(nothing_depends_on_threads_blocks_or_company),
