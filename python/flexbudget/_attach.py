@@ -145,6 +145,8 @@ class Attached:
         self.original = model.config._attn_implementation
         if str(self.original).startswith(PREFIX):
             raise Error("the model has a rule already; detach() that one first")
+        if getattr(model.config, "is_encoder_decoder", False):
+            raise Error(f"{type(model).__name__} has an encoder; a rule evicts from causal models", "UNSUPPORTED")
         if self.original not in BASES:
             raise Error(f"the model's attention is '{self.original}', which has no mask for each head; load it with "
                         "attn_implementation='sdpa' or 'eager'", "UNSUPPORTED")
@@ -180,12 +182,17 @@ class Attached:
     @property
     def entries(self):
         """Entries that the last prefill left, over all layers and kv heads."""
-        return sum(len(p) for layer in self.kept.positions for p in layer)
+        return sum(len(p) for layer in self._positions() for p in layer)
 
     @property
     def held(self):
         """Places that their tensors have: more than `entries` where heads differ."""
-        return sum(max(len(p) for p in layer) * len(layer) for layer in self.kept.positions)
+        return sum(max(len(p) for p in layer) * len(layer) for layer in self._positions())
+
+    def _positions(self):
+        if self.kept is None:
+            raise Error("the model has not read a prompt yet")
+        return self.kept.positions
 
     # --- the model's layers ---
 
