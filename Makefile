@@ -211,7 +211,7 @@ digest-probe: $(if $(PROBE),$(BUILD)/digest_probe build/aarch64/digest_probe) ##
 # --- checks: tools/check_NAME.sh or .py each; `make check-NAME` runs one ---
 CHECKS := format layers headers errors docs scripts warnings symbols tidy
 check: $(CHECKS:%=check-%) ## format, layers, headers, errors, documents, warnings, symbols, tidy
-check-symbols: $(LIB)
+check-symbols: $(LIB) $(EMBED)
 check-warnings check-tidy: $(BUILD_ID)
 $(CHECKS:%=check-%): check-%:
 	CHECK_FLAGS='$(CPPFLAGS) $(BASE_CFLAGS) $(WARNINGS)' BUILD=$(BUILD) tools/check_$*.[sp]* && echo "check-$*: passed"

@@ -40,4 +40,14 @@ report "libm differs between machines; use the functions of ops/" < <(
 report "names that others see start with fb_" < <(
     library "${parts[@]}" | xargs nm -A -g --defined-only |
         sed -nE 's/^([^:]*):[0-9a-f]+ [A-Z] (.*)$/\1 \2/p' | grep -v ' fb_')
+shared=../libflexbudget.so
+if [ -e $shared ]; then
+    report "libflexbudget.so exports what embed.h declares, nothing else" < <(
+        { nm -D --defined-only $shared | sed 's/.* //' &&
+            grep -oE '\bfb_(guest|event)_\w+\(' "$OLDPWD/include/flexbudget/embed.h" | tr -d "(" | sort -u; } |
+            sort | uniq -u | sed 's/^/libflexbudget.so /')
+    report "libflexbudget.so is linked with the C library alone" < <(
+        readelf -d $shared | sed -nE 's/.*NEEDED.*\[(.*)\]/\1/p' | grep -vE '^(libc|ld-linux[^.]*)\.so' |
+            sed 's/^/libflexbudget.so /')
+fi
 exit $failed

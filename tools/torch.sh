@@ -14,20 +14,23 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 which=${1:-newest}
 
+# What the tests of the Python module need beside it.
+beside=(numpy 'transformers>=4.56')
+
 install() { # FOLDER REQUIREMENT
     local folder=$1 requirement=$2
-    [ -e "$folder/complete" ] && return
+    [ "$(cat "$folder/complete" 2>/dev/null)" = "$requirement ${beside[*]}" ] && return
     mkdir -p build
-    rm -rf "$folder"
+    [ -e "$folder/complete" ] || rm -rf "$folder" # half of one, begun and not ended
     echo "installing $requirement into $folder (some GB; log: $folder.log)" >&2
     if ! { python3 -m venv "$folder" &&
-        "$folder/bin/pip" install --disable-pip-version-check --no-cache-dir "$requirement"; } \
+        "$folder/bin/pip" install --disable-pip-version-check --no-cache-dir "$requirement" "${beside[@]}"; } \
         >"$folder.log" 2>&1 </dev/null; then
         tail -n 3 "$folder.log" >&2
         echo "torch.sh: could not install $requirement; TORCH=PATH uses an installed one" >&2
         exit 1
     fi
-    touch "$folder/complete"
+    echo "$requirement ${beside[*]}" >"$folder/complete"
 }
 
 build_of() { # PYTHON-OR-DIRECTORY: what the package says about itself, without importing it

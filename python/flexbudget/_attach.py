@@ -21,6 +21,12 @@ from ._library import Error
 
 BASES = ("sdpa", "eager")  # they take a mask for each head
 PREFIX = "flexbudget_"
+CACHE = ("past_key_values", "cache")  # its name in arguments and results; later releases have the second
+
+
+def _first_of(get, names):
+    """The first of the names that something is known by."""
+    return next((get(name) for name in names if get(name) is not None), None)
 
 
 def _transformers():
@@ -43,7 +49,9 @@ def _kept_layer(layer, positions):
 
         def update(self, key_states, value_states, *args, **kwargs):
             self.seen += key_states.shape[-2]
-            return super().update(key_states, value_states, *args, **kwargs)
+            self.keys = torch.cat([self.keys, key_states], -2)
+            self.values = torch.cat([self.values, value_states], -2)
+            return self.keys, self.values
 
         def get_seq_length(self, *args):
             return self.seen
@@ -62,8 +70,8 @@ def _kept_layer(layer, positions):
     for g, p in enumerate(positions):
         index[g, :len(p)], hidden[g, :len(p)] = p, False
     index = index.to(device)[None, :, :, None]
-    new = KeptLayer()
-    new.lazy_initialization(layer.keys, layer.values)
+    new = KeptLayer.__new__(KeptLayer)
+    new.__dict__.update(layer.__dict__)  # whatever else the release has there
     new.seen = layer.keys.shape[-2]
     new.keys = layer.keys.gather(2, index.expand(-1, -1, -1, layer.keys.shape[-1]))
     new.values = layer.values.gather(2, index.expand(-1, -1, -1, layer.values.shape[-1]))
@@ -137,6 +145,8 @@ class Attached:
         self.original = model.config._attn_implementation
         if str(self.original).startswith(PREFIX):
             raise Error("the model has a rule already; detach() that one first")
+        if getattr(model.config, "is_encoder_decoder", False):
+            raise Error(f"{type(model).__name__} has an encoder; a rule evicts from causal models", "UNSUPPORTED")
         if self.original not in BASES:
             raise Error(f"the model's attention is '{self.original}', which has no mask for each head; load it with "
                         "attn_implementation='sdpa' or 'eager'", "UNSUPPORTED")
@@ -172,12 +182,17 @@ class Attached:
     @property
     def entries(self):
         """Entries that the last prefill left, over all layers and kv heads."""
-        return sum(len(p) for layer in self.kept.positions for p in layer)
+        return sum(len(p) for layer in self._positions() for p in layer)
 
     @property
     def held(self):
         """Places that their tensors have: more than `entries` where heads differ."""
-        return sum(max(len(p) for p in layer) * len(layer) for layer in self.kept.positions)
+        return sum(max(len(p) for p in layer) * len(layer) for layer in self._positions())
+
+    def _positions(self):
+        if self.kept is None:
+            raise Error("the model has not read a prompt yet")
+        return self.kept.positions
 
     # --- the model's layers ---
 
@@ -210,7 +225,7 @@ class Attached:
         ids = given.get("input_ids")
         ids = given.get("inputs_embeds") if ids is None else ids
         self._close()
-        self.cache = given.get("past_key_values")
+        self.cache = _first_of(given.get, CACHE)
         if ids is None or (self.cache is not None and self.cache.get_seq_length() > 0):
             return
         self._check(given, ids)
@@ -254,10 +269,10 @@ class Attached:
 
     def _after(self, model, args, kwargs, output):
         """After the prefill: the sets are selected and the rest is dropped."""
+        cache, self.cache = self.cache, None  # whose memory is the caller's to keep
         if self.event is None:
             return
-        cache = getattr(output, "past_key_values", None)
-        cache = self.cache if cache is None else cache
+        cache = cache if cache is not None else _first_of(lambda name: getattr(output, name, None), CACHE)
         if cache is None:
             raise Error("the model gave no cache to evict from; call it with use_cache=True")
         self.kept = self.event.select()

@@ -33,6 +33,9 @@ def need(*packages):
     if missing:
         print(f"skip: no Python package {' and '.join(missing)}; FLEXBUDGET_TORCH may name an interpreter that has it")
         sys.exit(77)
+    if "FLEXBUDGET_LIBRARY" not in os.environ and not (BUILD / "libflexbudget.so").exists():
+        print(f"skip: no libflexbudget.so in {BUILD}; `make embed` builds it, sanitizers do not load into Python")
+        sys.exit(77)
     os.environ.setdefault("FLEXBUDGET_LIBRARY", str(BUILD / "libflexbudget.so"))
     sys.path.insert(0, str(ROOT / "python"))
 

@@ -234,7 +234,8 @@ def what_cannot_be_attached_says_why():
     raises(lambda: fb.attach(model, "snapkv", "lots"), "budget 'lots'")
     raises(lambda: fb.attach(model, "oracle", "40%"), "still to come")
     assert model.config._attn_implementation == before
-    with fb.attach(model, "snapkv", "40%"):
+    with fb.attach(model, "snapkv", "40%") as attached:
+        raises(lambda: attached.entries, "has not read a prompt")
         raises(lambda: fb.attach(model, "knorm", "40%"), "has a rule already")
         raises(lambda: model(ids.repeat(2, 1)), "2 sequences")
         raises(lambda: model(ids, use_cache=False), "use_cache=False")
@@ -245,7 +246,7 @@ def what_cannot_be_attached_says_why():
                "StaticCache")
         cache = model(ids, use_cache=True).past_key_values
         raises(lambda: cache.crop(10), "cut back")
-    every = [("sliding_attention")] * 3
+    every = ["sliding_attention"] * 3
     model = make("Olmo2")
     model.config.layer_types, model.config.sliding_window = every, 32
     raises(lambda: fb.attach(model, "snapkv", "40%"), "grows with the text")

@@ -173,9 +173,9 @@ def many_contexts_take_no_more_memory_than_one():
             except fb.Error:
                 pass
 
-    some(100)
+    some(30)
     before = resident()
-    some(1000 if os.environ.get("FLEXBUDGET_TEST_LONG") else 200)
+    some(1000 if os.environ.get("FLEXBUDGET_TEST_LONG") else 100)
     assert resident() - before < 4 << 20, resident() - before
 
 
