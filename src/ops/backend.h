@@ -37,8 +37,7 @@ struct fb_kv {
     fb_ops *ops;
     fb_array array; /* [entries * 2 * head_dim] */
     int64_t head_dim, n_slots;
-    int64_t *first;  /* [n_slots + 1] entries before each slot */
-    uint64_t serial; /* of no other one in this process */
+    int64_t *first; /* [n_slots + 1] entries before each slot */
 };
 
 /* A checked call. Which fields an operator uses follows from its front door. */

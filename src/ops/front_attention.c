@@ -7,20 +7,12 @@
  */
 #include "ops/context.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 /* exp and the row sum take some 11 FLOPs per score; a unit is a multiply-add. */
 #define SOFTMAX_UNITS 5.5
 
 /* --- keys and values */
-
-static uint64_t next_serial(void)
-{
-    static atomic_uint_fast64_t last;
-
-    return atomic_fetch_add(&last, 1) + 1;
-}
 
 static fb_status make_kv(fb_kv *kv, fb_account account, fb_dtype dtype,
                          const int64_t *capacity)
@@ -58,7 +50,6 @@ fb_status fb_kv_new(fb_kv **out, fb_ops *ops, fb_account account, fb_dtype dtype
     kv = fb_zalloc(FB_ACCOUNT_other, sizeof *kv);
     if (kv == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a cache");
     kv->ops = ops;
-    kv->serial = next_serial();
     kv->head_dim = head_dim;
     kv->n_slots = n_slots;
     status = make_kv(kv, account, dtype, capacity);

@@ -81,6 +81,7 @@ static void close_torch(void *self)
     }
     fb_free(torch->stack);
     fb_free(torch->kept);
+    fb_free(torch->given);
     fb_threads_free(torch->threads);
     fb_free(torch);
 }

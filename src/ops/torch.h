@@ -54,10 +54,16 @@ typedef struct fb_torch {
     fb_status status;
     fb_torch_handle *kept;
     size_t n_kept, room_kept;
+    /* Arguments that no operator has consumed: after a failure none will. */
+    struct fb_torch_given {
+        fb_torch_handle tensor;
+        fb_torch_value in; /* the list or optional it went into; 0: none */
+    } * given;
+    size_t n_given, room_given;
 
     struct fb_torch_plans *plans; /* torch_gather.c */
     fb_torch_handle largest;      /* the largest |k|, |v| rounded since the last look */
-    double largest_allowed;
+    double too_large; /* halfway to what would be the next number of the type */
 } fb_torch;
 
 /* --- torch_call.c: the call at work --- */

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/memory.h"
+#include "base/number.h"
 #include "ops/torch.h"
 
 #include <stdio.h>
@@ -22,26 +23,34 @@ static void let_go(fb_torch *torch)
 {
     for (size_t i = 0; i < torch->n_kept; i++)
         (void)torch->lib->aoti_torch_delete_tensor_object(torch->kept[i]);
-    torch->n_kept = 0;
+    for (size_t i = 0; i < torch->n_given; i++)
+        (void)torch->lib->aoti_torch_delete_tensor_object(torch->given[i].tensor);
+    torch->n_kept = torch->n_given = 0;
 }
 
-static bool has_room(fb_torch *torch)
+/* Room for one more of n. */
+static bool has_room(void **items, size_t n, size_t *room, size_t size)
 {
-    const size_t more = torch->room_kept == 0 ? 64 : 2 * torch->room_kept;
-    void *kept;
+    const size_t more = *room == 0 ? 64 : 2 * *room;
+    void *grown;
 
-    if (torch->n_kept < torch->room_kept) return true;
-    kept = fb_realloc(FB_ACCOUNT_other, torch->kept, more * sizeof(fb_torch_handle));
-    if (kept == NULL) return false;
-    torch->kept = kept;
-    torch->room_kept = more;
+    if (n < *room) return true;
+    grown = fb_realloc(FB_ACCOUNT_other, *items, fb_size_mul(more, size));
+    if (grown == NULL) return false;
+    *items = grown;
+    *room = more;
     return true;
 }
 
 fb_torch_handle fb_torch_keep(fb_torch *torch, fb_torch_handle handle)
 {
+    void *kept = torch->kept;
+    bool has;
+
     if (handle == NULL) return NULL;
-    if (has_room(torch)) return torch->kept[torch->n_kept++] = handle;
+    has = has_room(&kept, torch->n_kept, &torch->room_kept, sizeof handle);
+    torch->kept = kept;
+    if (has) return torch->kept[torch->n_kept++] = handle;
     (void)torch->lib->aoti_torch_delete_tensor_object(handle);
     if (torch->status == FB_OK)
         torch->status = fb_fail(FB_NO_MEMORY, "no memory for a tensor's handle");
@@ -121,12 +130,41 @@ fb_status fb_torch_return(fb_torch *torch, const fb_call *call, fb_torch_handle 
 
 fb_torch_value fb_torch_give(fb_torch *torch, fb_torch_handle handle)
 {
+    void *given = torch->given;
     fb_torch_handle own = NULL;
+    bool has;
 
     if (torch->status != FB_OK || handle == NULL) return NONE_;
-    if (torch->lib->aoti_torch_new_tensor_handle(handle, &own) != 0)
+    has = has_room(&given, torch->n_given, &torch->room_given, sizeof *torch->given);
+    torch->given = given;
+    if (!has)
+        torch->status = fb_fail(FB_NO_MEMORY, "no memory for a tensor's handle");
+    else if (torch->lib->aoti_torch_new_tensor_handle(handle, &own) != 0)
         (void)fb_torch_failed(torch, "new_tensor_handle");
+    else
+        torch->given[torch->n_given++] = (struct fb_torch_given){own, 0};
     return (fb_torch_value)(uintptr_t)own;
+}
+
+static bool is_in(const struct fb_torch_given *given, fb_torch_value value)
+{
+    return value != 0 && (given->in == 0 ? (fb_torch_value)(uintptr_t)given->tensor
+                                         : given->in) == value;
+}
+
+/* What is `value` or in it has gone into `into`. */
+static void moved(fb_torch *torch, fb_torch_value value, fb_torch_value into)
+{
+    for (size_t i = torch->n_given; i-- > 0;)
+        if (is_in(&torch->given[i], value)) torch->given[i].in = into;
+}
+
+/* The operator owns what is `value` or in it. */
+static void consumed(fb_torch *torch, fb_torch_value value)
+{
+    for (size_t i = torch->n_given; i-- > 0;)
+        if (is_in(&torch->given[i], value))
+            torch->given[i] = torch->given[--torch->n_given];
 }
 
 /* A cell on the heap of C++, which the operator frees. */
@@ -142,6 +180,7 @@ fb_torch_value fb_torch_some(fb_torch *torch, fb_torch_value value)
         (void)fb_torch_failed(torch, "new_stable_ivalue");
     if (cell == NULL) return NONE_;
     *cell = value;
+    moved(torch, value, (fb_torch_value)(uintptr_t)cell);
     return (fb_torch_value)(uintptr_t)cell;
 }
 
@@ -155,6 +194,8 @@ fb_torch_value fb_torch_list_from(fb_torch *torch, int n, const fb_torch_value *
     for (int i = 0; torch->status == FB_OK && i < n; i++)
         if (torch->lib->torch_list_push_back(list, items[i]) != 0)
             (void)fb_torch_failed(torch, "list_push_back");
+        else
+            moved(torch, items[i], (fb_torch_value)(uintptr_t)list);
     return (fb_torch_value)(uintptr_t)list;
 }
 
@@ -177,6 +218,8 @@ static bool call(fb_torch *torch, const char *name, const char *overload, int n,
     if (torch->status != FB_OK) return false;
     memset(stack, 0, FB_TORCH_ARGUMENTS * sizeof *stack);
     memcpy(stack, arguments, (size_t)n * sizeof *stack);
+    for (int i = 0; i < n; i++)
+        consumed(torch, arguments[i]);
     if (torch->lib->torch_call_dispatcher(name, overload, stack, SCHEMAS_OF) == 0)
         return true;
     (void)fb_torch_failed(torch, name);

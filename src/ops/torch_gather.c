@@ -132,20 +132,21 @@ int64_t fb_torch_length(int64_t n)
     return size >= n ? size : size + size / 2;
 }
 
-fb_torch_handle fb_torch_rows(fb_torch *torch, const fb_kv *kv)
+fb_torch_handle fb_torch_rows(fb_torch *torch, const fb_kv *kv, int64_t first,
+                              int64_t end)
 {
     const fb_torch_storage *storage = (const void *)kv->array.storage;
     const int64_t d = kv->head_dim;
 
-    return fb_torch_view(torch, storage->tensor, 2,
-                         (const int64_t[]){2 * kv->first[kv->n_slots], d},
-                         (const int64_t[]){d, 1}, 0);
+    return fb_torch_view(torch, storage->tensor, 2, (const int64_t[]){end - first, d},
+                         (const int64_t[]){d, 1}, first * d);
 }
 
 /* The caches that parts lie in, each with the rows that are read of it. */
 struct sources {
     const fb_kv **kv;
     int64_t *first, *end, *base; /* rows of a cache; where they begin in all of them */
+    int64_t *of;                 /* of each part: the number of its cache */
     int64_t n;
 };
 
@@ -177,12 +178,9 @@ static void find_sources(struct sources *sources, const fb_part *const *parts,
             sources->end[i] = end;
             sources->n++;
         }
+        sources->of[p] = i;
         sources->first[i] = fb_smaller(sources->first[i], begin);
         sources->end[i] = fb_larger(sources->end[i], end);
-    }
-    if (sources->n == 1) { /* read in place */
-        sources->first[0] = 0;
-        sources->end[0] = 2 * sources->kv[0]->first[sources->kv[0]->n_slots];
     }
     for (int64_t i = 0, base = 0; i < sources->n; i++) {
         sources->base[i] = base;
@@ -198,8 +196,9 @@ static bool open_sources(struct sources *sources, int64_t n)
     sources->first = fb_alloc(FB_ACCOUNT_scratch, bytes);
     sources->end = fb_alloc(FB_ACCOUNT_scratch, bytes);
     sources->base = fb_alloc(FB_ACCOUNT_scratch, bytes);
+    sources->of = fb_alloc(FB_ACCOUNT_scratch, bytes);
     return sources->kv != NULL && sources->first != NULL && sources->end != NULL &&
-           sources->base != NULL;
+           sources->base != NULL && sources->of != NULL;
 }
 
 static void close_sources(struct sources *sources)
@@ -208,6 +207,15 @@ static void close_sources(struct sources *sources)
     fb_free(sources->first);
     fb_free(sources->end);
     fb_free(sources->base);
+    fb_free(sources->of);
+}
+
+/* Where the keys of part p begin in the rows of all sources. */
+static int64_t keys_of(const struct sources *sources, const fb_part *part, int64_t p)
+{
+    const int64_t i = sources->of[p];
+
+    return sources->base[i] + 2 * part->kv->first[part->slot] - sources->first[i];
 }
 
 /* Rows of keys, then of values: [2, n, length]. */
@@ -216,10 +224,8 @@ static void fill_places(const struct sources *sources, const fb_part *const *par
 {
     for (int64_t p = 0; p < n; p++) {
         const fb_part *part = parts[p];
-        const int64_t i = source_of(sources, part->kv);
-        const int64_t slot = 2 * part->kv->first[part->slot];
         const int64_t capacity = fb_kv_capacity(part->kv, part->slot);
-        const int64_t keys = sources->base[i] + slot - sources->first[i];
+        const int64_t keys = keys_of(sources, part, p);
 
         for (int64_t j = 0; j < length; j++) {
             const int64_t entry = j < part->n ? j : 0;
@@ -249,6 +255,8 @@ static fb_torch_handle make_places(fb_torch *torch, const struct sources *source
     return table;
 }
 
+/* They do not depend on which caches these are: slots of the same sizes have the same
+ * places in every layer, and all layers of a step share one table. */
 static fb_torch_handle places_of(fb_torch *torch, const struct sources *sources,
                                  const fb_part *const *parts, int64_t n, int64_t length)
 {
@@ -259,8 +267,8 @@ static fb_torch_handle places_of(fb_torch *torch, const struct sources *sources,
     add(&key, TABLE_PLACES);
     add(&key, length);
     for (int64_t p = 0; p < n; p++) {
-        add(&key, (int64_t)parts[p]->kv->serial);
-        add(&key, parts[p]->slot);
+        add(&key, keys_of(sources, parts[p], p));
+        add(&key, fb_kv_capacity(parts[p]->kv, parts[p]->slot));
         add(&key, parts[p]->n);
     }
     plan = look_up(torch, &key);
@@ -277,22 +285,16 @@ static fb_torch_handle rows_of(fb_torch *torch, const struct sources *sources)
     fb_torch_value *items;
     fb_torch_handle all;
 
-    if (sources->n == 1) return fb_torch_rows(torch, sources->kv[0]);
+    if (sources->n == 1)
+        return fb_torch_rows(torch, sources->kv[0], sources->first[0], sources->end[0]);
     items = fb_alloc(FB_ACCOUNT_scratch, (size_t)sources->n * sizeof *items);
     if (items == NULL) {
         torch->status = fb_fail(FB_NO_MEMORY, "no memory to pick entries");
         return NULL;
     }
-    for (int64_t i = 0; i < sources->n; i++) {
-        const fb_kv *kv = sources->kv[i];
-        const fb_torch_storage *storage = (const void *)kv->array.storage;
-        const int64_t d = kv->head_dim;
-
-        items[i] =
-            T_(fb_torch_view(torch, storage->tensor, 2,
-                             (const int64_t[]){sources->end[i] - sources->first[i], d},
-                             (const int64_t[]){d, 1}, sources->first[i] * d));
-    }
+    for (int64_t i = 0; i < sources->n; i++)
+        items[i] = T_(
+            fb_torch_rows(torch, sources->kv[i], sources->first[i], sources->end[i]));
     all = OP_("cat", "", fb_torch_list_from(torch, (int)sources->n, items), I_(0));
     fb_free(items);
     return all;

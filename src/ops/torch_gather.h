@@ -40,7 +40,9 @@ fb_torch_handle fb_torch_unseen(fb_torch *torch, const fb_segment *const *segmen
 /* Whole numbers [n] on the device, kept there like the tables above. */
 fb_torch_handle fb_torch_numbers(fb_torch *torch, const int64_t *x, int64_t n);
 
-/* Rows [2 * entries, d] of a cache: keys of a slot, then its values, slot by slot. */
-fb_torch_handle fb_torch_rows(fb_torch *torch, const fb_kv *kv);
+/* Rows [first, end) of the [2 * entries, d] of a cache: keys of a slot, then its values,
+ * slot by slot. */
+fb_torch_handle fb_torch_rows(fb_torch *torch, const fb_kv *kv, int64_t first,
+                              int64_t end);
 
 #endif

@@ -17,6 +17,11 @@ static fb_torch *begin(void *self, const fb_kv *kv)
     return self;
 }
 
+static fb_torch_handle rows_from(fb_torch *torch, const fb_kv *kv, int64_t first)
+{
+    return fb_torch_rows(torch, kv, first, 2 * kv->first[kv->n_slots]);
+}
+
 /* Places of rows, on the device; `rows` is freed. */
 static fb_torch_handle places(fb_torch *torch, int64_t *rows, int64_t n)
 {
@@ -47,7 +52,7 @@ static void note_range(fb_torch *torch, fb_torch_handle x, fb_dtype dtype)
         OP_("reshape", "", T_(OP_("abs", "", T_(x))), INTS_(-1));
     fb_torch_handle most = OP_("amax", "", T_(flat), INTS_(0), B_(false)), own = NULL;
 
-    torch->largest_allowed = dtype == FB_F16 ? 65519.99 : 3.3961775292304957e38;
+    torch->too_large = dtype == FB_F16 ? 65520 : 3.3961775292304957e38;
     if (torch->largest != NULL)
         most =
             OP_("maximum", "", T_(most),
@@ -75,7 +80,7 @@ void fb_torch_check_range(fb_torch *torch)
                       &most, sizeof most);
     (void)torch->lib->aoti_torch_delete_tensor_object(torch->largest);
     torch->largest = NULL;
-    if (torch->status == FB_OK && !((double)most <= torch->largest_allowed))
+    if (torch->status == FB_OK && !((double)most < torch->too_large))
         torch->status = fb_fail(FB_UNSUPPORTED,
                                 "a key or value of %g is not a number of the cache's "
                                 "type; choose another with --cache",
@@ -84,21 +89,46 @@ void fb_torch_check_range(fb_torch *torch)
 
 /* --- writing --- */
 
-/* For each token and each of its 2 G rows, where it goes. */
-static fb_torch_handle write_places(fb_torch *torch, const fb_call *call, int64_t t)
+/* Where head g of sequence v goes: the row of its first key. */
+static int64_t row_of(const fb_call *call, int64_t v, int64_t g)
+{
+    return 2 * call->to->first[call->slot[v * call->kv_heads + g]] + call->at[v];
+}
+
+static int64_t lowest_row(const fb_call *call)
+{
+    int64_t lowest = row_of(call, 0, 0);
+
+    for (int64_t i = 0; i < call->n_sequences * call->kv_heads; i++)
+        lowest =
+            fb_smaller(lowest, row_of(call, i / call->kv_heads, i % call->kv_heads));
+    return lowest;
+}
+
+/* For each token and each of its 2 G rows, how far behind `lowest` it goes: the same in
+ * every layer, and in every step in which all sequences go on by one. */
+static fb_torch_handle write_places(fb_torch *torch, const fb_call *call, int64_t t,
+                                    int64_t lowest)
 {
     const int64_t heads = call->kv_heads, n = call->n_sequences * t * 2 * heads;
     int64_t *rows = new_rows(n), *to = rows;
+    fb_torch_handle table;
 
-    for (int64_t v = 0; rows != NULL && v < call->n_sequences; v++)
+    if (rows == NULL) {
+        torch->status = fb_fail(FB_NO_MEMORY, "no memory for places in a cache");
+        return NULL;
+    }
+    for (int64_t v = 0; v < call->n_sequences; v++)
         for (int64_t i = 0; i < t; i++)
             for (int64_t r = 0; r < 2 * heads; r++) {
                 const int64_t slot = call->slot[v * heads + r % heads];
 
-                *to++ = 2 * call->to->first[slot] + call->at[v] + i +
+                *to++ = row_of(call, v, r % heads) - lowest + i +
                         (r < heads ? 0 : fb_kv_capacity(call->to, slot));
             }
-    return places(torch, rows, n);
+    table = fb_torch_numbers(torch, rows, n);
+    fb_free(rows);
+    return table;
 }
 
 fb_status fb_torch_kv_write(void *self, const fb_call *call)
@@ -107,14 +137,15 @@ fb_status fb_torch_kv_write(void *self, const fb_call *call)
     const int64_t rows = call->in[0].shape[0], d = call->head_dim;
     const int64_t n = 2 * call->kv_heads * d;
     const fb_dtype dtype = call->to->array.dtype;
+    const int64_t lowest = lowest_row(call);
     fb_torch_handle x = fb_torch_of(torch, &call->in[0]);
 
     x = NARROW_(x, 1, call->heads * d, n);
     x = OP_("reshape", "", T_(x), INTS_(rows * 2 * call->kv_heads, d));
     if (dtype != FB_F32) note_range(torch, x, dtype);
     x = fb_torch_cast(torch, x, fb_torch_dtype(torch, dtype));
-    (void)OP_("index_copy_", "", T_(fb_torch_rows(torch, call->to)), I_(0),
-              T_(write_places(torch, call, rows / call->n_sequences)), T_(x));
+    (void)OP_("index_copy_", "", T_(rows_from(torch, call->to, lowest)), I_(0),
+              T_(write_places(torch, call, rows / call->n_sequences, lowest)), T_(x));
     return fb_torch_done(torch);
 }
 
@@ -133,9 +164,9 @@ fb_status fb_torch_kv_copy(void *self, const fb_call *call)
         rows[j] = keys + call->ids[j];
         rows[n + j] = values + call->ids[j];
     }
-    picked = OP_("index_select", "", T_(fb_torch_rows(torch, call->from)), I_(0),
+    picked = OP_("index_select", "", T_(rows_from(torch, call->from, 0)), I_(0),
                  T_(places(torch, rows, 2 * n)));
-    to = fb_torch_rows(torch, call->to);
+    to = rows_from(torch, call->to, 0);
     fb_torch_copy(torch, NARROW_(to, 0, 2 * call->to->first[call->to_slot], 2 * n),
                   picked);
     return fb_torch_done(torch);
@@ -146,7 +177,7 @@ fb_status fb_torch_kv_turn(void *self, const fb_call *call)
 {
     fb_torch *torch = begin(self, call->to);
     const int64_t n = call->in[0].shape[0], r = call->in[0].shape[1];
-    const fb_torch_handle rows = fb_torch_rows(torch, call->to);
+    const fb_torch_handle rows = rows_from(torch, call->to, 0);
     const fb_torch_handle slot =
         NARROW_(rows, 0, 2 * call->to->first[call->to_slot], n);
     const fb_torch_handle keys =
@@ -168,7 +199,7 @@ fb_status fb_torch_kv_read(void *self, const fb_call *call)
 {
     fb_torch *torch = begin(self, call->from);
     const int64_t n_slots = call->out.shape[0], m = call->out.shape[1];
-    const fb_torch_handle rows = fb_torch_rows(torch, call->from);
+    const fb_torch_handle rows = rows_from(torch, call->from, 0);
     const int32_t f32 = torch->lib->aoti_torch_dtype_float32();
     const fb_torch_handle out = fb_torch_new(torch, f32, 3, call->out.shape);
 

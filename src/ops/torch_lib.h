@@ -44,7 +44,6 @@ typedef int32_t fb_torch_code; /* 0: done; a C++ exception never comes through *
     X(true, fb_torch_code, aoti_torch_new_tensor_handle,                               \
       (fb_torch_handle, fb_torch_handle *))                                            \
     X(true, fb_torch_code, aoti_torch_delete_tensor_object, (fb_torch_handle))         \
-    X(true, fb_torch_code, aoti_torch_get_data_ptr, (fb_torch_handle, void **))        \
     X(true, fb_torch_code, aoti_torch_get_numel, (fb_torch_handle, int64_t *))         \
     X(true, fb_torch_code, aoti_torch_get_dtype, (fb_torch_handle, int32_t *))         \
     X(true, fb_torch_code, aoti_torch_is_contiguous, (fb_torch_handle, bool *))        \

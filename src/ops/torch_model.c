@@ -8,6 +8,8 @@
 
 #include "base/number.h"
 
+#include <stdatomic.h>
+
 /* Rows of a batch that are multiplied at once. The products of a library may differ in
  * their last bits with the number of rows; in blocks of one size a row gives the same
  * bits whatever else is in the batch. */
@@ -39,31 +41,30 @@ struct unpacking {
     const fb_weight_source *source;
     int64_t first;
     float *out;
-    fb_status status;
+    atomic_bool has_failed;
 };
 
 static void unpack_rows(void *context, int64_t begin, int64_t end, int thread)
 {
     struct unpacking *u = context;
-    fb_status status;
 
     (void)thread;
-    if (begin == end) return;
-    status = u->source->unpack(u->source->context, u->first + begin, u->first + end,
-                               u->out + begin * u->source->columns);
-    if (status != FB_OK) u->status = status;
+    if (begin < end &&
+        u->source->unpack(u->source->context, u->first + begin, u->first + end,
+                          u->out + begin * u->source->columns) != FB_OK)
+        atomic_store(&u->has_failed, true);
 }
 
 /* Rows [first, first + n) by way of `room` on the host. */
 static void fill(fb_torch *torch, const fb_weight_source *source, fb_torch_handle to,
                  int64_t first, int64_t n, float *room)
 {
-    struct unpacking u = {source, first, room, FB_OK};
+    struct unpacking u = {source, first, room, false};
 
     fb_parallel(torch->threads, n, unpack_rows, &u);
-    if (u.status != FB_OK)
-        torch->status = u.status;
-    else
+    if (atomic_load(&u.has_failed)) /* again here: a sentence belongs to its thread */
+        torch->status = source->unpack(source->context, first, first + n, room);
+    if (torch->status == FB_OK)
         fb_torch_copy(torch, NARROW_(to, 0, first, n),
                       fb_torch_upload(torch, f32(torch), 2,
                                       (const int64_t[]){n, source->columns}, room));

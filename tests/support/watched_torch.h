@@ -18,7 +18,9 @@ enum { WATCHED_NAMES = 32, WATCHED_NAME = 64 };
 static struct {
     int64_t kernels[FB_OP_COUNT + 1]; /* runs of each; the last place: none at work */
     int64_t calls[FB_OP_COUNT + 1];   /* of the library by them, of any kind */
-    int64_t dispatched, looked; /* dispatcher; addresses of data that were asked for */
+    int64_t dispatched;               /* by the dispatcher */
+    int64_t hosts; /* tensors over memory of the host: what comes from there or goes */
+    int64_t fail_at; /* > 0: that handle from now on cannot be made */
     char names[FB_OP_COUNT + 1][WATCHED_NAMES][WATCHED_NAME];
 } watched;
 
@@ -81,10 +83,21 @@ static inline fb_torch_code watched_copy(fb_torch_handle to, fb_torch_handle fro
     return watched_lib.aoti_torch_copy_(to, from, non_blocking);
 }
 
-static inline fb_torch_code watched_look(fb_torch_handle a, void **out)
+static inline fb_torch_code watched_blob(void *data, int64_t n_dims,
+                                         const int64_t *sizes, const int64_t *strides,
+                                         int64_t offset, int32_t dtype,
+                                         int32_t device_type, int32_t device_index,
+                                         fb_torch_handle *out)
 {
-    watched.looked++;
-    return watched_lib.aoti_torch_get_data_ptr(a, out);
+    watched.hosts++;
+    return watched_lib.aoti_torch_create_tensor_from_blob(
+        data, n_dims, sizes, strides, offset, dtype, device_type, device_index, out);
+}
+
+static inline fb_torch_code watched_handle(fb_torch_handle of, fb_torch_handle *out)
+{
+    if (watched.fail_at > 0 && --watched.fail_at == 0) return 1;
+    return watched_lib.aoti_torch_new_tensor_handle(of, out);
 }
 
 #define FB_OP(name, aten, flops, from_c)                                               \
@@ -128,7 +141,8 @@ static inline fb_backend watched_backend(void)
         lib->aoti_torch_aten_subtract_Tensor = watched_subtract;
         lib->aoti_torch_aten_full = watched_fill;
         lib->aoti_torch_copy_ = watched_copy;
-        lib->aoti_torch_get_data_ptr = watched_look;
+        lib->aoti_torch_create_tensor_from_blob = watched_blob;
+        lib->aoti_torch_new_tensor_handle = watched_handle;
     }
     backend.kernels = watched_kernels;
     watched_clear();
