@@ -51,7 +51,7 @@ class Signals:
 class Kept:
     """The positions that stay: `kept[layer][kv_head]`, a tensor of int64 on the host."""
 
-    positions: list
+    positions: list = field(repr=False)
     rule: str  # canonical: every parameter written out
     entries: int  # per head under an equal split
     n_protected: int  # of them

@@ -181,14 +181,17 @@ static fb_status prepare(job *j)
 
 static void say_begin(const job *j)
 {
-    const fb_model_facts *facts = fb_model_get_facts(j->model);
     const int64_t tokens = j->plan->documents[0].context.n;
     char count[32];
+    fb_text model;
 
+    fb_text_init(&model, 0);
+    fb_open_say_model(&model, j->spec, fb_model_get_facts(j->model));
     fb_print_count(tokens, count, sizeof count);
-    fb_say_note("%s (%s, kv f32)  text of %s %s, read once for %d %s", facts->name,
-                facts->weight_types, count, fb_plural(tokens, "token", "tokens"),
-                j->ask.n, fb_plural(j->ask.n, "answer", "answers"));
+    fb_say_note("%s  text of %s %s, read once for %d %s", fb_text_string(&model), count,
+                fb_plural(tokens, "token", "tokens"), j->ask.n,
+                fb_plural(j->ask.n, "answer", "answers"));
+    fb_text_clear(&model);
 }
 
 static fb_status ask(job *j, const fb_ask_look *look, bool json)

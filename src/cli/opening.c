@@ -91,3 +91,13 @@ fb_status fb_open_model(fb_model **out, fb_ops **ops_out, fb_spec *spec,
     if (status != FB_OK) return status;
     return fb_spec_bind_model(spec, fb_model_get_facts(*out));
 }
+
+void fb_open_say_model(fb_text *out, const fb_spec *spec, const fb_model_facts *facts)
+{
+    fb_text_printf(out, "%s (%s, kv %s", facts->name, facts->weight_types,
+                   fb_cache_type_name(fb_spec_cache(spec)));
+    if (fb_spec_is_torch(spec))
+        fb_text_printf(out, ", %s in %s", fb_values_text(&spec->values, FB_SET_device),
+                       fb_values_text(&spec->values, FB_SET_precision));
+    fb_text_puts(out, ")");
+}

@@ -22,6 +22,8 @@ typedef enum fb_open_for {
  * is opened without. What was opened stays with the caller also where it failed. */
 FB_MUST_USE fb_status fb_open_model(fb_model **out, fb_ops **ops_out, fb_spec *spec,
                                     fb_open_for purpose);
+/* Adds what computes: "NAME (F32, kv f32)", under a device of torch also that one. */
+void fb_open_say_model(fb_text *out, const fb_spec *spec, const fb_model_facts *facts);
 /* An fb_report that warns. */
 void fb_open_warn(void *self, const char *sentence);
 

@@ -34,15 +34,10 @@ static void add_count(fb_text *out, int64_t n, const char *one, const char *many
 static void add_grid(const fb_job *job, const fb_outline *outline, fb_text *out)
 {
     const fb_spec *spec = job->spec;
-    const fb_model_facts *facts = fb_model_get_facts(job->model);
 
-    fb_text_printf(out, "%s  %s (%s, kv %s", fb_values_text(&spec->values, FB_SET_name),
-                   facts->name, facts->weight_types,
-                   fb_cache_type_name(fb_spec_cache(spec)));
-    if (fb_spec_is_torch(spec))
-        fb_text_printf(out, ", %s in %s", fb_values_text(&spec->values, FB_SET_device),
-                       fb_values_text(&spec->values, FB_SET_precision));
-    fb_text_puts(out, ")  ");
+    fb_text_printf(out, "%s  ", fb_values_text(&spec->values, FB_SET_name));
+    fb_open_say_model(out, spec, fb_model_get_facts(job->model));
+    fb_text_puts(out, "  ");
     add_count(out, spec->n_rules, "rule", "rules");
     fb_text_puts(out, " x ");
     add_count(out, spec->n_budgets, "budget", "budgets");

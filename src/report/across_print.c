@@ -89,7 +89,8 @@ static void say_common(fb_text *text, const fb_across_row *row)
         fb_text_puts(text, ">99.9 %");
     else
         fb_say_percent(text, row->common);
-    fb_text_printf(text, " of %d", row->n_positions);
+    fb_text_puts(text, " in ");
+    fb_say_count(text, row->n_positions, "cell");
 }
 
 void fb_across_say_column(fb_text *text, const fb_across *a, const fb_across_row *row,

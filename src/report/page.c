@@ -203,17 +203,25 @@ static void date(fb_text *out, const char *created)
         fb_html_text(out, created);
 }
 
-static void masthead(const fb_page *page)
+/* Where there are several parts, also which one this is and how to get to the others. */
+static void masthead(const fb_page *page, int n_parts)
 {
     const fb_results *results = page->results;
 
     fb_html(page->out,
-            "<div class=\"top wrap\"><span><b>FlexBudget</b> report \xC2\xB7 %s</span>"
-            "<span>",
+            "<div class=\"top wrap\"><span><b>FlexBudget</b> report \xC2\xB7 %s",
             results->name);
+    if (n_parts > 1)
+        fb_html(page->out, " \xC2\xB7 part %d of %d", page->number, n_parts);
+    fb_text_puts(page->out, "</span><span>");
     date(page->out, results->created);
-    fb_html(page->out, " \xC2\xB7 <a href=\"#e%d-all\">all numbers</a></span></div>\n",
-            page->number);
+    fb_html(page->out, " \xC2\xB7 <a href=\"#e%d-all\">all numbers</a>", page->number);
+    if (page->number < n_parts)
+        fb_html(page->out, " \xC2\xB7 <a href=\"#e%d\">part %d</a>", page->number + 1,
+                page->number + 1);
+    if (page->options->across != NULL)
+        fb_text_puts(page->out, " \xC2\xB7 <a href=\"#across\">across backends</a>");
+    fb_text_puts(page->out, "</span></div>\n");
 }
 
 static void experiment(const struct job *job, int i)
@@ -221,8 +229,8 @@ static void experiment(const struct job *job, int i)
     fb_page page;
 
     if (!page_init(&page, job, i)) return;
-    fb_html(page.out, "<article data-experiment=\"%d\">\n", i);
-    masthead(&page);
+    fb_html(page.out, "<article data-experiment=\"%d\" id=\"e%d\">\n", i, i + 1);
+    masthead(&page, job->n);
     fb_page_answer(&page);
     fb_page_quality(&page);
     fb_page_differences(&page);

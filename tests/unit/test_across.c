@@ -136,9 +136,9 @@ static void what_was_found_is_said(void **state)
         "First native.f32.kv32, second torch-2.13.0.cpu.f32.kv32, 6 cells of both: the "
         "kept sets are equal in\n1 of 3, the free answers in 2 of 4, the largest mean "
         "difference, second less first, is +0.500 nat\n",
-        "\nrule  cells  equal sets  equal entries  equal answers  first  second  "
+        "\nrule  cells  equal sets    equal entries  equal answers  first  second  "
         "difference    95 % interval\n"
-        "h2o       3      1 of 3      90 % of 2         1 of 2  2.000   2.500      "
+        "h2o       3      1 of 3  90 % in 2 cells         1 of 2  2.000   2.500      "
         "+0.500  0.000 to +1.000\n",
         "left out: 2 cells of the first and 0 of the second"};
     struct side a, b;
