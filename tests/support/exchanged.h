@@ -26,8 +26,8 @@ typedef struct exchanged_side {
 typedef struct exchanged {
     int64_t sets, equal; /* kept sets; those that are equal */
     int64_t kept, moved; /* entries that the first keeps; the second does not */
-    double apart;        /* largest difference of a score, of the largest of its layer */
-    double margin;       /* largest distance of scores that changed places, of the same */
+    double apart;  /* largest difference of a score, of the largest of its layer */
+    double margin; /* largest distance of scores that changed places, of the same */
 } exchanged;
 
 /* Scores of a layer [kv_heads, columns], of both. */
@@ -72,8 +72,7 @@ static inline exchanged_layer exchanged_open(const exchanged_side *a,
 static inline bool exchanged_holds(const fb_kept *kept, int64_t slot, int64_t position,
                                    int64_t *at)
 {
-    const bool holds =
-        *at < kept->count[slot] && kept->position[slot][*at] == position;
+    const bool holds = *at < kept->count[slot] && kept->position[slot][*at] == position;
 
     *at += holds;
     return holds;

@@ -139,8 +139,8 @@ static int32_t *join(const fb_plan_document *d, const fb_plan_sample *s, int64_t
 {
     const fb_ids parts[] = {d->context, s->prompt, s->answer};
     int64_t n = 0;
-    int32_t *ids = malloc((size_t)(d->context.n + s->prompt.n + s->answer.n) *
-                          sizeof *ids);
+    int32_t *ids =
+        malloc((size_t)(d->context.n + s->prompt.n + s->answer.n) * sizeof *ids);
 
     assert_non_null(ids);
     for (int p = 0; p < 3; p++) {
@@ -358,7 +358,8 @@ static void compare_experiment(const fb_plan *plan, int n_documents)
 static void the_default_experiment_is_the_same(void **state)
 {
     (void)state;
-    if (!has_model) skip_because("the default model is not there; make demo fetches it");
+    if (!has_model)
+        skip_because("the default model is not there; make demo fetches it");
     compare_experiment(standard.plan,
                        (int)long_or_short(standard.plan->n_documents, 1));
 }
@@ -368,7 +369,8 @@ static void a_context_of_1500_tokens_is_the_same(void **state)
     struct experiment e;
 
     (void)state;
-    if (!has_model) skip_because("the default model is not there; make demo fetches it");
+    if (!has_model)
+        skip_because("the default model is not there; make demo fetches it");
     open_experiment(&e, "needle:length=1500,samples=1,"
                         "continuation:length=1500,samples=1,scored=32");
     compare_experiment(e.plan, e.plan->n_documents);
