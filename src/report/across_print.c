@@ -194,8 +194,8 @@ static void say_headline(fb_text *text, const fb_across *a)
                        sum.n_sets);
     if (sum.n_positions > 0)
         fb_text_printf(text,
-                       "%lld of %lld entries exchanged in the %d that both files hold "
-                       "positions of, ",
+                       "%lld of %lld entries are exchanged in the %d cells of which "
+                       "both files hold positions, ",
                        (long long)sum.n_exchanged, (long long)sum.n_entries,
                        sum.n_positions);
     if (sum.n_answers > 0)

@@ -117,7 +117,7 @@ static int open_all(void **state)
     for (int i = 0; i < standard.spec.n_rules; i++)
         add_rule(standard.spec.rules[i].rule, standard.spec.rules[i].label);
     for (int i = 0; i < table.n; i++)
-        add_rule(table.rule[i], fb_rule_at(i)->name);
+        add_rule(table.rule[i], fb_bound_rule_text(table.rule[i]));
     return 0;
 }
 
@@ -284,11 +284,11 @@ static void read_document(struct side *side, const fb_plan_document *d)
                       rules, n_rules, d->stream));
 }
 
-/* Largest difference of the logits. */
+/* Largest difference of the logits, of its first question. */
 static double compare_document(struct tally *tally, const fb_plan *plan, int document)
 {
     const fb_plan_document *d = &plan->documents[document];
-    double most = 0;
+    double logits = 0;
 
     read_document(&native, d);
     read_document(&torch, d);
@@ -297,19 +297,19 @@ static double compare_document(struct tally *tally, const fb_plan *plan, int doc
     for (int i = 0; i < d->n_samples; i++) {
         const fb_plan_sample *sample = &plan->samples[d->first_sample + i];
 
-        most = fmax(most, compare_logits(d, sample));
+        if (i == 0) logits = compare_logits(d, sample);
         compare_sample(tally, plan, sample);
     }
     fb_reading_free(native.reading);
     fb_reading_free(torch.reading);
-    return most;
+    return logits;
 }
 
 /* --- what was found --- */
 
 static void print_tally(const char *label, const struct tally *t)
 {
-    print_message("%-20s %5d %5d of %3d %9d %5d  %8.1e %8.1e  %8.1e %8.1e  %4d of %d\n",
+    print_message("%-20.20s %5d %5d of %3d %9d %5d  %8.1e %8.1e  %8.1e %8.1e  %4d of %d\n",
                   label, (int)t->cells, (int)t->sets.equal, (int)t->sets.sets,
                   (int)t->sets.kept, (int)t->sets.moved, t->sets.margin, t->sets.apart,
                   t->same_nats, t->nats, (int)t->answers, (int)t->cells);

@@ -136,10 +136,9 @@ static void what_was_found_is_said(void **state)
 {
     static const char *const said[] = {
         "First native.f32.kv32, second torch-2.13.0.cpu.f32.kv32, 6 cells of both: the "
-        "kept sets are equal in\n1 of 3, 1 of 10 entries exchanged in the 2 that both "
-        "files "
-        "hold positions of, the free answers\nare equal in 2 of 4, the largest mean "
-        "difference, second less first, is +0.500 nat",
+        "kept sets are equal in\n1 of 3, 1 of 10 entries are exchanged in the 2 cells "
+        "of which both files hold positions, the free\nanswers are equal in 2 of 4, "
+        "the largest mean difference, second less first, is +0.500 nat ",
         "\nrule  cells  equal sets  exchanged entries  equal answers  first  second  "
         "difference    95 % interval\n"
         "h2o       3      1 of 3            1 of 10         1 of 2  2.000   2.500      "
