@@ -5,7 +5,8 @@
  * stays: the k-th largest score, so thresholds are at most d apart too. An entry that only
  * one backend keeps has, by the first backend's scores, at most 2 d to the threshold; all
  * that changed places lie within 4 d. A larger distance says that something else than
- * rounding chose.
+ * rounding chose. The first entries, which no rule may drop, have by far the largest
+ * scores of attention, and the largest d; they choose nothing, so theirs does not count.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,6 +25,7 @@ typedef struct exchanged_side {
 } exchanged_side;
 
 typedef struct exchanged {
+    int64_t sink;        /* to be set: entries that are protected at the beginning */
     int64_t sets, equal; /* kept sets; those that are equal */
     int64_t kept, moved; /* entries that the first keeps; the second does not */
     double apart;  /* largest difference of a score, of the largest of its layer */
@@ -34,7 +36,8 @@ typedef struct exchanged {
 typedef struct exchanged_layer {
     float *first, *second;
     int64_t kv_heads, columns;
-    double size, apart; /* largest score, largest difference */
+    double size, apart; /* largest score, largest difference ... */
+    double free_apart;  /* ... behind what is protected at the beginning */
 } exchanged_layer;
 
 static inline float *exchanged_scores(const exchanged_side *side, int rule,
@@ -49,7 +52,7 @@ static inline float *exchanged_scores(const exchanged_side *side, int rule,
 /* A context that is too short for a rule has no scores, but sinks and recents. */
 static inline exchanged_layer exchanged_open(const exchanged_side *a,
                                              const exchanged_side *b, int rule,
-                                             int64_t layer)
+                                             int64_t layer, int64_t sink)
 {
     exchanged_layer out = {.kv_heads = fb_model_get_facts(a->rig->model)->kv_heads};
     int64_t columns;
@@ -64,6 +67,7 @@ static inline exchanged_layer exchanged_open(const exchanged_side *a,
         if (!isfinite(x)) continue;
         out.size = fmax(out.size, fabs(x));
         out.apart = fmax(out.apart, fabs(x - y));
+        if (i % columns >= sink) out.free_apart = fmax(out.free_apart, fabs(x - y));
     }
     return out;
 }
@@ -104,7 +108,7 @@ static inline void exchanged_judge(exchanged *sum, const exchanged_layer *layer,
                                    const exchanged_range *range)
 {
     if (range->most <= range->least) return;
-    assert_true(range->most - range->least <= 4 * layer->apart);
+    assert_true(range->most - range->least <= 4 * layer->free_apart);
     sum->margin = fmax(sum->margin, (range->most - range->least) / layer->size);
 }
 
@@ -140,7 +144,7 @@ static inline void exchanged_heads(exchanged *sum, const exchanged_layer *layer,
 static inline void exchanged_add_layer(exchanged *sum, const exchanged_side *a,
                                        const exchanged_side *b, int rule, int64_t layer)
 {
-    exchanged_layer scores = exchanged_open(a, b, rule, layer);
+    exchanged_layer scores = exchanged_open(a, b, rule, layer, sum->sink);
     const int64_t slot = layer * scores.kv_heads;
 
     if (scores.size > 0) sum->apart = fmax(sum->apart, scores.apart / scores.size);

@@ -224,7 +224,7 @@ static void read_both(struct pair *p)
 
 static void compare_model(const char *path)
 {
-    struct pair p = {.n = 0};
+    struct pair p = {.sets.sink = protect.sink};
 
     open_pair(&p, path);
     compare_logits(&p);
