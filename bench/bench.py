@@ -195,7 +195,7 @@ def torch_figures(out: dict) -> None:
     for key, what in (("context", ("context", CONTEXT)), ("decode1", ("decode", 1, CONTEXT, 32)),
                       ("decode32", ("decode", 32, 512, 16))):
         print(f"torch backend: {' '.join(map(str, what))}; eager, then fused attention", flush=True)
-        ours, eager, _ = in_turn(5, ("ours torch", *what), ("transformers", *what, "eager"),
+        ours, eager, _ = in_turn(3, ("ours torch", *what), ("transformers", *what, "eager"),
                                  ("transformers", *what))
         name = f"torch_{key}_vs_eager"
         out[name] = entry(name, ours / eager, ours, eager, " ".join(map(str, what)))
