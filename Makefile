@@ -23,7 +23,7 @@ ifneq ($(filter all demo test,$(GOALS)),)
 MAKEFLAGS += -j$(shell nproc) # unless the command line says otherwise
 endif
 NEEDS  := $(if $(filter-out help clean web list-checks,$(GOALS)),build) $(if $(filter test%,$(GOALS))$(findstring /tests/,$(GOALS)),test) \
-          $(if $(filter test-torch%,$(GOALS)),torch) $(if $(filter test-real demo bench $(MODEL),$(GOALS)),model) $(if $(filter check% fuzz,$(GOALS)),check) \
+          $(if $(filter test-torch%,$(GOALS)),torch) $(if $(filter test-real test-torch-real demo bench $(MODEL),$(GOALS)),model) $(if $(filter check% fuzz,$(GOALS)),check) \
           $(if $(filter digest-probe,$(GOALS)),cross)
 ifneq ($(strip $(NEEDS)),)
 ifneq ($(shell tools/setup.sh $(NEEDS) >&2 && echo done),done)
@@ -71,7 +71,7 @@ ifndef V
 .SILENT:
 endif
 
-.PHONY: all embed demo test test-real test-long test-torch test-torch-versions digest-probe bench fuzz web install clean help FORCE
+.PHONY: all embed demo test test-real test-long test-torch test-torch-real test-torch-versions digest-probe bench fuzz web install clean help FORCE
 all: $(if $(CLI_SOURCES),$(PROGRAM)) $(LIB) $(if $(filter release debug,$(VARIANT)),$(EMBED)) ## the program and the library (the default)
 
 $(PROGRAM): $(CLI_OBJECTS) $(LIB)
@@ -171,11 +171,16 @@ $(MODEL):
 TORCH_BUILT := $(call programs,torch)
 TORCH_TESTS := $(filter $(BUILD)/tests/torch/test_%,$(TORCH_BUILT)) $(wildcard tests/torch/run_*.py) tests/cli/run_torch.py \
                $(ANY_BACKEND:%=$(BUILD)/tests/%)
+TORCH_REAL := $(BUILD)/tests/torch/test_default_experiment
 TORCH_RUN = torch=$$(tools/torch.sh $(1)) && FLEXBUDGET_TORCH=$$torch FLEXBUDGET_TEST_DEVICE=$(DEVICE) OMP_WAIT_POLICY=passive \
-            $(if $(LONG),FLEXBUDGET_TEST_LONG=1) $(RUN_TESTS) --jobs 1 --timeout $(if $(LONG),3600,240) $(TORCH_TESTS)
+            FLEXBUDGET_TEST_MODEL=$(abspath $(MODEL)) $(if $(LONG),FLEXBUDGET_TEST_LONG=1) \
+            $(RUN_TESTS) --jobs 1 --timeout $(if $(LONG),3600,240) $(or $(2),$(TORCH_TESTS))
 
 test-torch: all $(TORCH_BUILT) $(ANY_BACKEND:%=$(BUILD)/tests/%) ## the second backend on the newest PyTorch (fetched once); TORCH=PATH: on this one
 	$(call TORCH_RUN,$(TORCH))
+test-torch-real: LONG := 1
+test-torch-real: all $(TORCH_REAL) $(MODEL) ## the default experiment on both backends, entry by entry
+	$(call TORCH_RUN,$(TORCH),$(TORCH_REAL))
 test-torch-versions: all $(TORCH_BUILT) $(ANY_BACKEND:%=$(BUILD)/tests/%) ## the same on the oldest that is taken and the newest
 	for version in $(TORCH_VERSIONS); do $(call TORCH_RUN,$$version) || exit 1; done
 

@@ -132,8 +132,8 @@ static fb_status open_library(const char *directory, int threads, void **out)
     if (*out != NULL) return FB_OK;
     (void)snprintf(text, sizeof text, "%d", threads);
     /* Idle threads of its OpenMP wait for milliseconds: beside other work that made a step
-     * eight times as long. What the user has set stays. */
-    (void)setenv("GOMP_SPINCOUNT", "10000", 0);
+     * eight times as long. What the user has set stays; a policy counts less than a number. */
+    if (getenv("OMP_WAIT_POLICY") == NULL) (void)setenv("GOMP_SPINCOUNT", "10000", 0);
     if (setenv("OMP_NUM_THREADS", text, 1) != 0) /* read when its library is loaded */
         return fb_fail(FB_NO_MEMORY, "no memory for the environment");
     (void)open_file(directory, "lib/libtorch_global_deps.so");

@@ -41,9 +41,12 @@ static bool is_same(const char *a, const char *b)
 static fb_status check_same(const char *what, const char *a, const char *b)
 {
     if (is_same(a, b)) return FB_OK;
-    return fb_fail(FB_USAGE,
-                   "the two runs differ in more than the backend: %s (%.80s and %.80s)",
-                   what, a == NULL ? "unknown" : a, b == NULL ? "unknown" : b);
+    return fb_fail(
+        FB_USAGE,
+        "the two runs differ in more than the backend: %s (%.80s and %.80s)\n"
+        "help: run the same experiment twice with the same program, with "
+        "another --device or --precision alone",
+        what, a == NULL ? "unknown" : a, b == NULL ? "unknown" : b);
 }
 
 static fb_status check_alike(const fb_results *a, const fb_results *b)
@@ -271,14 +274,25 @@ static const fb_store_kept *find_slot(const fb_store_kept *slots, int n,
     return NULL;
 }
 
-/* Of all slots of a cell: entries that both kept, of those that the larger set has. */
-static double share_common(const fb_store_kept *a, int n_a, const fb_store_kept *b,
-                           int n_b)
+static int64_t n_larger(const fb_store_kept *a, int n_a, const fb_store_kept *b,
+                        int n_b)
 {
-    int64_t common = 0, of_a = 0, of_b = 0;
+    int64_t of_a = 0, of_b = 0;
 
+    for (int i = 0; i < n_a; i++)
+        of_a += a[i].n;
     for (int i = 0; i < n_b; i++)
         of_b += b[i].n;
+    return of_a > of_b ? of_a : of_b;
+}
+
+/* Of all slots of a cell: entries that both kept, of those that the larger set has. */
+static void count_entries(fb_across_row *row, const fb_store_kept *a, int n_a,
+                          const fb_store_kept *b, int n_b)
+{
+    const int64_t all = n_larger(a, n_a, b, n_b);
+    int64_t common = 0;
+
     for (int i = 0; i < n_a; i++) {
         /* Slots come in one order: usually it stands at the same place. */
         const fb_store_kept *other =
@@ -286,11 +300,12 @@ static double share_common(const fb_store_kept *a, int n_a, const fb_store_kept 
                 ? &b[i]
                 : find_slot(b, n_b, &a[i]);
 
-        of_a += a[i].n;
         if (other != NULL) common += n_common(&a[i], other);
     }
-    if (of_a == 0 && of_b == 0) return 1;
-    return (double)common / (double)(of_a > of_b ? of_a : of_b);
+    row->n_positions++;
+    row->n_entries += all;
+    row->n_exchanged += all - common;
+    row->common += all == 0 ? 1 : (double)common / (double)all;
 }
 
 static fb_status add_positions(const pairing *p, fb_across_row *row, const pair *cells)
@@ -301,10 +316,7 @@ static fb_status add_positions(const pairing *p, fb_across_row *row, const pair 
 
     if (status == FB_OK && n_a > 0)
         status = fb_store_read_kept(p->second->store, cells->b->id, &b, &n_b);
-    if (status == FB_OK && n_a > 0 && n_b > 0) {
-        row->common += share_common(a, n_a, b, n_b);
-        row->n_positions++;
-    }
+    if (status == FB_OK && n_a > 0 && n_b > 0) count_entries(row, a, n_a, b, n_b);
     fb_free(a);
     fb_free(b);
     return status;

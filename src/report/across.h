@@ -3,7 +3,7 @@
  * A table never holds numbers of two backends. What is asked here is another question:
  * not which rule is better, but whether a backend changes anything. Cells are paired by
  * task, sample, rule, budget and seed. Of each rule at each budget: in how many cells the
- * same entries were kept, and how many of the entries; how many free answers are equal;
+ * same entries were kept, and how many entries are others; how many free answers are equal;
  * how far the scores are apart, with the interval of the mean difference over documents.
  *
  * SPDX-License-Identifier: MIT
@@ -18,8 +18,10 @@ typedef struct fb_across_row {
     int n_cells;            /* finished in both, with the task's score */
     int n_documents;
     int n_sets, n_equal_sets; /* of cells that evicted */
-    int n_positions;          /* cells of which both files hold what was kept ... */
-    double common;            /* ... and the share of equal entries; NAN for none */
+    int n_positions;          /* cells of which both files hold what was kept: ... */
+    int64_t n_entries;        /* ... the entries of the larger set of each, ... */
+    int64_t n_exchanged;      /* ... those of them that the other set lacks, ... */
+    double common;            /* ... and the mean share of equal ones; NAN for none */
     int n_answers, n_equal_answers; /* cells with a free answer in both files */
     double first, second;           /* means of the task's score */
     double difference;              /* second minus first */
@@ -51,14 +53,14 @@ void fb_across_free(fb_across *across); /* takes NULL */
 
 /* What tables, page and help say of it. */
 #define FB_ACROSS_WORDS                                                                \
-    "Equal entries: of the entries that the larger of the two kept sets has, the "     \
-    "mean "                                                                            \
-    "over so many cells, those of which both files hold positions (--keep-sets; by "   \
-    "default those of the first document of each task). Equal sets and answers are "   \
-    "counted over all cells "                                                          \
-    "that have them. A dash: there are none. Difference: second less first, with its " \
-    "bootstrap interval over documents; it says how far the backends are apart, not "  \
-    "which is better."
+    "Equal sets and answers are counted over all cells that have them. One exchanged " \
+    "entry makes a set another one: where two scores are nearly equal, the rounding "  \
+    "of a backend decides which stays. Exchanged entries: of the entries that the "    \
+    "larger of the two sets has, those that the other lacks, in the cells of which "   \
+    "both files hold positions (--keep-sets all; by default those of the first "       \
+    "document of each task). A dash: there are none. Difference: second less first, "  \
+    "with its bootstrap interval over documents; it says how far the backends are "    \
+    "apart, not which is better."
 
 /* As text, JSON or CSV, to a fresh string. */
 FB_MUST_USE fb_status fb_across_print(const fb_across *across, fb_format format,

@@ -21,7 +21,7 @@ enum fb_across_column {
     FB_ACROSS_rule,
     FB_ACROSS_cells,
     FB_ACROSS_sets,
-    FB_ACROSS_common,
+    FB_ACROSS_exchanged,
     FB_ACROSS_answers,
     FB_ACROSS_first,
     FB_ACROSS_second,

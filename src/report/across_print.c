@@ -63,7 +63,7 @@ static void say_heading(fb_text *text, const fb_across *a, int column)
         [FB_ACROSS_rule] = "rule",
         [FB_ACROSS_cells] = "cells",
         [FB_ACROSS_sets] = "equal sets",
-        [FB_ACROSS_common] = "equal entries",
+        [FB_ACROSS_exchanged] = "exchanged entries",
         [FB_ACROSS_answers] = "equal answers",
         [FB_ACROSS_first] = "first",
         [FB_ACROSS_second] = "second",
@@ -78,19 +78,13 @@ static void say_heading(fb_text *text, const fb_across *a, int column)
     fb_text_puts(text, " interval");
 }
 
-/* A share is never rounded up to all. */
-static void say_common(fb_text *text, const fb_across_row *row)
+static void say_exchanged(fb_text *text, const fb_across_row *row)
 {
-    if (row->n_positions == 0) {
+    if (row->n_positions == 0)
         fb_text_puts(text, "-");
-        return;
-    }
-    if (row->common < 1 && row->common > 0.999)
-        fb_text_puts(text, ">99.9 %");
     else
-        fb_say_percent(text, row->common);
-    fb_text_puts(text, " in ");
-    fb_say_count(text, row->n_positions, "cell");
+        fb_text_printf(text, "%lld of %lld", (long long)row->n_exchanged,
+                       (long long)row->n_entries);
 }
 
 void fb_across_say_column(fb_text *text, const fb_across *a, const fb_across_row *row,
@@ -110,8 +104,8 @@ void fb_across_say_column(fb_text *text, const fb_across *a, const fb_across_row
     case FB_ACROSS_sets:
         say_of(text, row->n_equal_sets, row->n_sets);
         break;
-    case FB_ACROSS_common:
-        say_common(text, row);
+    case FB_ACROSS_exchanged:
+        say_exchanged(text, row);
         break;
     case FB_ACROSS_answers:
         say_of(text, row->n_equal_answers, row->n_answers);
@@ -165,29 +159,48 @@ static void say_largest(fb_text *text, const fb_across *a)
         fb_text_puts(text, "full cache");
     else
         fb_say_budget(text, &a->first->budgets[row->budget]);
-    fb_text_printf(text, "); %.15g matters", task->margin);
+    fb_text_printf(text, "); from %.15g on it matters", task->margin);
+}
+
+/* Of all rows. */
+static fb_across_row sum_up(const fb_across *a)
+{
+    fb_across_row sum = {0};
+
+    for (int i = 0; i < a->n_rows; i++) {
+        const fb_across_row *row = &a->rows[i];
+
+        sum.n_sets += row->n_sets;
+        sum.n_equal_sets += row->n_equal_sets;
+        sum.n_answers += row->n_answers;
+        sum.n_equal_answers += row->n_equal_answers;
+        sum.n_positions += row->n_positions;
+        sum.n_entries += row->n_entries;
+        sum.n_exchanged += row->n_exchanged;
+    }
+    return sum;
 }
 
 static void say_headline(fb_text *text, const fb_across *a)
 {
-    int n_sets = 0, n_equal_sets = 0, n_answers = 0, n_equal_answers = 0;
+    const fb_across_row sum = sum_up(a);
 
-    for (int i = 0; i < a->n_rows; i++) {
-        n_sets += a->rows[i].n_sets;
-        n_equal_sets += a->rows[i].n_equal_sets;
-        n_answers += a->rows[i].n_answers;
-        n_equal_answers += a->rows[i].n_equal_answers;
-    }
     fb_text_printf(text, "First %s, second %s, ", or_unknown(a->first->kernel),
                    or_unknown(a->second->kernel));
     fb_say_count(text, a->n_pairs, "cell");
     fb_text_puts(text, " of both: ");
-    if (n_sets > 0)
-        fb_text_printf(text, "the kept sets are equal in %d of %d, ", n_equal_sets,
-                       n_sets);
-    if (n_answers > 0)
-        fb_text_printf(text, "the free answers in %d of %d, ", n_equal_answers,
-                       n_answers);
+    if (sum.n_sets > 0)
+        fb_text_printf(text, "the kept sets are equal in %d of %d, ", sum.n_equal_sets,
+                       sum.n_sets);
+    if (sum.n_positions > 0)
+        fb_text_printf(text,
+                       "%lld of %lld entries are exchanged in the %d cells of which "
+                       "both files hold positions, ",
+                       (long long)sum.n_exchanged, (long long)sum.n_entries,
+                       sum.n_positions);
+    if (sum.n_answers > 0)
+        fb_text_printf(text, "the free answers are equal in %d of %d, ",
+                       sum.n_equal_answers, sum.n_answers);
     say_largest(text, a);
     fb_text_puts(text, ".");
 }
@@ -294,14 +307,17 @@ static void print_text(fb_text *text, const fb_across *a)
 static const struct {
     const char *name;
     size_t offset;
+    bool is_wide; /* an int64_t, else an int */
 } counts[] = {
-    {"cells", offsetof(fb_across_row, n_cells)},
-    {"documents", offsetof(fb_across_row, n_documents)},
-    {"sets", offsetof(fb_across_row, n_sets)},
-    {"equal_sets", offsetof(fb_across_row, n_equal_sets)},
-    {"position_cells", offsetof(fb_across_row, n_positions)},
-    {"answers", offsetof(fb_across_row, n_answers)},
-    {"equal_answers", offsetof(fb_across_row, n_equal_answers)},
+    {"cells", offsetof(fb_across_row, n_cells), false},
+    {"documents", offsetof(fb_across_row, n_documents), false},
+    {"sets", offsetof(fb_across_row, n_sets), false},
+    {"equal_sets", offsetof(fb_across_row, n_equal_sets), false},
+    {"position_cells", offsetof(fb_across_row, n_positions), false},
+    {"entries", offsetof(fb_across_row, n_entries), true},
+    {"exchanged_entries", offsetof(fb_across_row, n_exchanged), true},
+    {"answers", offsetof(fb_across_row, n_answers), false},
+    {"equal_answers", offsetof(fb_across_row, n_equal_answers), false},
 };
 
 static const struct {
@@ -321,12 +337,18 @@ enum {
     N_REALS = sizeof reals / sizeof *reals
 };
 
-static int count_at(const fb_across_row *row, int column)
+static long long count_at(const fb_across_row *row, int column)
 {
-    int value;
+    const char *at = (const char *)row + counts[column].offset;
+    int64_t wide;
+    int narrow;
 
-    memcpy(&value, (const char *)row + counts[column].offset, sizeof value);
-    return value;
+    if (counts[column].is_wide) {
+        memcpy(&wide, at, sizeof wide);
+        return wide;
+    }
+    memcpy(&narrow, at, sizeof narrow);
+    return narrow;
 }
 
 static void add_real(fb_text *text, const fb_across_row *row, int column,
@@ -359,7 +381,7 @@ static void add_row(fb_text *text, const fb_across *a, const fb_across_row *row)
     fb_export_string(text, "metric", task->metric);
     fb_export_string(text, "unit", task->unit);
     for (int c = 0; c < N_COUNTS; c++)
-        fb_text_printf(text, "\"%s\":%d,", counts[c].name, count_at(row, c));
+        fb_text_printf(text, "\"%s\":%lld,", counts[c].name, count_at(row, c));
     for (int c = 0; c < N_REALS; c++) {
         fb_text_printf(text, "%s\"%s\":", c == 0 ? "" : ",", reals[c].name);
         add_real(text, row, c, "null");
@@ -405,7 +427,7 @@ static void add_line(fb_text *text, const fb_across *a, const fb_across_row *row
         fb_export_field(text, words[i]);
     }
     for (int c = 0; c < N_COUNTS; c++)
-        fb_text_printf(text, ",%d", count_at(row, c));
+        fb_text_printf(text, ",%lld", count_at(row, c));
     for (int c = 0; c < N_REALS; c++) {
         fb_text_puts(text, ",");
         add_real(text, row, c, "");

@@ -11,11 +11,10 @@
  */
 #include "tests/support/device.h"
 #include "tests/support/every_rule.h"
+#include "tests/support/exchanged.h"
 #include "tests/support/random_llama.h"
-#include "tests/support/reference.h"
 
 #include <dirent.h>
-#include <math.h>
 
 #define FAMILIES "tests/golden/families"
 #define LOGITS   1e-4 /* of the largest */
@@ -35,8 +34,8 @@ struct pair {
     rig native, torch;
     fb_reading *read_native, *read_torch;
     int64_t n;
-    double logits, margin, nats, tie;
-    int64_t kept, moved; /* entries that were chosen; that changed places */
+    double logits, nats, tie;
+    exchanged sets;
     int64_t words, ties; /* of free answers; that are others, and cost the same */
 };
 
@@ -87,63 +86,12 @@ static void compare_logits(struct pair *p)
 
 /* --- kept sets */
 
-static bool holds(const fb_kept *kept, int64_t slot, int32_t position)
-{
-    for (int64_t i = 0; i < kept->count[slot]; i++)
-        if (kept->position[slot][i] == position) return true;
-    return false;
-}
-
-/* The native scores of what changed places in slots [slot, slot + n) of a layer are near
- * each other: one threshold decided about all of them. */
-static void compare_slots(struct pair *p, const fb_kept *a, const fb_kept *b,
-                          int64_t slot, int64_t n, const float *score, int64_t columns,
-                          int64_t kv_heads)
-{
-    double least = HUGE_VAL, most = -HUGE_VAL, size = 0;
-
-    for (int64_t i = 0; i < kv_heads * columns; i++)
-        if (isfinite(score[i])) size = fmax(size, fabs((double)score[i]));
-    for (int64_t s = slot; s < slot + n; s++)
-        for (int64_t j = 0; j < columns; j++) {
-            const bool stays = holds(a, s, (int32_t)j);
-            const double x = (double)score[s % kv_heads * columns + j];
-
-            p->kept += stays;
-            if (stays == holds(b, s, (int32_t)j)) continue;
-            least = fmin(least, x);
-            most = fmax(most, x);
-            p->moved += stays;
-        }
-    if (most > least) p->margin = fmax(p->margin, (most - least) / size);
-}
-
 static void compare_kept(struct pair *p, int rule, const fb_kept *a, const fb_kept *b)
 {
-    const int64_t kv_heads = fb_model_get_facts(p->native.model)->kv_heads;
+    const exchanged_side first = {&p->native, p->read_native, a},
+                         second = {&p->torch, p->read_torch, b};
 
-    assert_int_equal(a->n_slots, b->n_slots);
-    for (int64_t slot = 0; slot < a->n_slots; slot += kv_heads) {
-        const fb_tensor scores =
-            fb_reading_score(p->read_native, rule, slot / kv_heads);
-        /* a context that is too short for a rule has no scores, but sinks and recents */
-        float *score = scores.id == 0 ? NULL : reference_floats(p->native.ops, scores);
-        const int64_t columns = score == NULL ? 0 : fb_size(p->native.ops, scores, 1);
-        bool is_even = true; /* else heads share a threshold */
-
-        for (int64_t s = slot; score == NULL && s < slot + kv_heads; s++) {
-            assert_int_equal(a->count[s], b->count[s]);
-            assert_memory_equal(a->position[s], b->position[s],
-                                (size_t)a->count[s] * sizeof *a->position[s]);
-        }
-
-        for (int64_t g = 0; g < kv_heads; g++)
-            is_even = is_even && a->count[slot + g] == b->count[slot + g];
-        for (int64_t g = 0; g < kv_heads; g += is_even ? 1 : kv_heads)
-            compare_slots(p, a, b, slot + g, is_even ? 1 : kv_heads, score, columns,
-                          kv_heads);
-        fb_free(score);
-    }
+    exchanged_add(&p->sets, &first, &second, rule);
 }
 
 /* --- answers */
@@ -276,7 +224,7 @@ static void read_both(struct pair *p)
 
 static void compare_model(const char *path)
 {
-    struct pair p = {.n = 0};
+    struct pair p = {.sets.sink = protect.sink};
 
     open_pair(&p, path);
     compare_logits(&p);
@@ -286,10 +234,10 @@ static void compare_model(const char *path)
             compare_rule(&p, rule, p.n / part);
     print_message("%-40s %3d tokens: logits %.1e, answers %.1e nats; %d of %d entries "
                   "changed places, margin %.1e; %d words, %d ties, margin %.1e nats\n",
-                  path, (int)p.n, p.logits, p.nats, (int)p.moved, (int)p.kept, p.margin,
-                  (int)p.words, (int)p.ties, p.tie);
+                  path, (int)p.n, p.logits, p.nats, (int)p.sets.moved, (int)p.sets.kept,
+                  p.sets.margin, (int)p.words, (int)p.ties, p.tie);
     assert_true(p.logits <= LOGITS);
-    assert_true(p.margin <= MARGIN);
+    assert_true(p.sets.margin <= MARGIN);
     assert_true(p.nats <= NATS);
     assert_true(p.tie <= TIE);
     fb_reading_free(p.read_native);

@@ -117,6 +117,8 @@ static void two_backends_are_compared_cell_by_cell(void **state)
     assert_int_equal(row->n_sets, 3);
     assert_int_equal(row->n_equal_sets, 1);
     assert_int_equal(row->n_positions, 2);
+    assert_int_equal(row->n_entries, 10);
+    assert_int_equal(row->n_exchanged, 1);
     assert_float_equal(row->common, 0.9, 1e-12);
     assert_int_equal(row->n_answers, 2);
     assert_int_equal(row->n_equal_answers, 1);
@@ -134,11 +136,12 @@ static void what_was_found_is_said(void **state)
 {
     static const char *const said[] = {
         "First native.f32.kv32, second torch-2.13.0.cpu.f32.kv32, 6 cells of both: the "
-        "kept sets are equal in\n1 of 3, the free answers in 2 of 4, the largest mean "
-        "difference, second less first, is +0.500 nat\n",
-        "\nrule  cells  equal sets    equal entries  equal answers  first  second  "
+        "kept sets are equal in\n1 of 3, 1 of 10 entries are exchanged in the 2 cells "
+        "of which both files hold positions, the free\nanswers are equal in 2 of 4, "
+        "the largest mean difference, second less first, is +0.500 nat ",
+        "\nrule  cells  equal sets  exchanged entries  equal answers  first  second  "
         "difference    95 % interval\n"
-        "h2o       3      1 of 3  90 % in 2 cells         1 of 2  2.000   2.500      "
+        "h2o       3      1 of 3            1 of 10         1 of 2  2.000   2.500      "
         "+0.500  0.000 to +1.000\n",
         "left out: 2 cells of the first and 0 of the second"};
     struct side a, b;
@@ -155,11 +158,12 @@ static void what_was_found_is_said(void **state)
             fail_msg("'%s' is not in:\n%s", said[i], text);
     fb_free(text);
     assert_ok(fb_across_print(across, FB_FORMAT_JSON, &text));
-    assert_non_null(strstr(text, "\"equal_sets\":1,\"position_cells\":2,\"answers\":2,"
+    assert_non_null(strstr(text, "\"equal_sets\":1,\"position_cells\":2,\"entries\":10,"
+                                 "\"exchanged_entries\":1,\"answers\":2,"
                                  "\"equal_answers\":1,\"equal_entries\":0.9"));
     fb_free(text);
     assert_ok(fb_across_print(across, FB_FORMAT_CSV, &text));
-    assert_non_null(strstr(text, ",recall,20%,h2o,h2o,kl,nat,3,3,3,1,2,2,1,0.9"));
+    assert_non_null(strstr(text, ",recall,20%,h2o,h2o,kl,nat,3,3,3,1,2,10,1,2,1,0.9"));
     fb_free(text);
     fb_across_free(across);
     close_side(&a);
