@@ -174,7 +174,7 @@ TORCH_TESTS := $(filter $(BUILD)/tests/torch/test_%,$(TORCH_BUILT)) $(wildcard t
 TORCH_REAL := $(BUILD)/tests/torch/test_default_experiment
 TORCH_RUN = torch=$$(tools/torch.sh $(1)) && FLEXBUDGET_TORCH=$$torch FLEXBUDGET_TEST_DEVICE=$(DEVICE) OMP_WAIT_POLICY=passive \
             FLEXBUDGET_TEST_MODEL=$(abspath $(MODEL)) $(if $(LONG),FLEXBUDGET_TEST_LONG=1) \
-            $(RUN_TESTS) --jobs 1 --timeout $(if $(LONG),3600,240) $(or $(2),$(TORCH_TESTS))
+            $(RUN_TESTS) --jobs 1 --timeout $(if $(LONG),3600,480) $(or $(2),$(TORCH_TESTS))
 
 test-torch: all $(TORCH_BUILT) $(ANY_BACKEND:%=$(BUILD)/tests/%) ## the second backend on the newest PyTorch (fetched once); TORCH=PATH: on this one
 	$(call TORCH_RUN,$(TORCH))
