@@ -226,13 +226,22 @@ static bool call(fb_torch *torch, const char *name, const char *overload, int n,
     return false;
 }
 
+/* A result is a handle of ours. */
+static fb_torch_handle result_of(fb_torch *torch, fb_torch_value value)
+{
+    fb_torch_handle handle;
+
+    memcpy(&handle, &value, sizeof handle);
+    return fb_torch_keep(torch, handle);
+}
+
 fb_torch_handle fb_torch_call(fb_torch *torch, const char *name, const char *overload,
                               int n, const fb_torch_value *arguments)
 {
     fb_torch_value stack[FB_TORCH_ARGUMENTS];
 
     if (!call(torch, name, overload, n, arguments, stack)) return NULL;
-    return fb_torch_keep(torch, (fb_torch_handle)(uintptr_t)stack[0]);
+    return result_of(torch, stack[0]);
 }
 
 fb_torch_handle fb_torch_call_second(fb_torch *torch, const char *name,
@@ -242,6 +251,6 @@ fb_torch_handle fb_torch_call_second(fb_torch *torch, const char *name,
     fb_torch_value stack[FB_TORCH_ARGUMENTS];
 
     if (!call(torch, name, overload, n, arguments, stack)) return NULL;
-    (void)fb_torch_keep(torch, (fb_torch_handle)(uintptr_t)stack[0]);
-    return fb_torch_keep(torch, (fb_torch_handle)(uintptr_t)stack[1]);
+    (void)result_of(torch, stack[0]);
+    return result_of(torch, stack[1]);
 }

@@ -25,7 +25,7 @@ static fb_torch_handle lent(fb_torch *torch, const fb_outside *part)
 
     if (torch->status != FB_OK) return NULL;
     if (torch->lib->aoti_torch_create_tensor_from_blob(
-            (void *)(uintptr_t)part->data, 3, part->shape, part->stride, 0,
+            part->data, 3, part->shape, part->stride, 0,
             fb_torch_dtype(torch, (fb_dtype)part->dtype), device->type, device->index,
             &made) != 0)
         return fb_torch_failed(torch, "a borrowed tensor");

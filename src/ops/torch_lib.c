@@ -7,10 +7,14 @@
 #include "base/file.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* Lists, strings and devices as arguments came with 2.10. */
@@ -30,26 +34,60 @@ static bool is_file(const char *directory, const char *name)
            access(path, R_OK) == 0;
 }
 
+/* `arguments` with nothing to read, `to` for what it says and nowhere for complaints; -1:
+ * it cannot be started. */
+static pid_t start(char *const *arguments, int to)
+{
+    posix_spawn_file_actions_t actions;
+    pid_t child = -1;
+
+    if (posix_spawn_file_actions_init(&actions) != 0) return -1;
+    if (posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) != 0 ||
+        posix_spawn_file_actions_adddup2(&actions, to, 1) != 0 ||
+        posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0) != 0 ||
+        posix_spawnp(&child, arguments[0], &actions, NULL, arguments, environ) != 0)
+        child = -1;
+    (void)posix_spawn_file_actions_destroy(&actions);
+    return child;
+}
+
+/* The first line of what comes; closes `from`. */
+static bool read_line(int from, char *out, size_t n)
+{
+    FILE *file = fdopen(from, "r");
+    bool ok;
+
+    if (file == NULL) {
+        (void)close(from);
+        return false;
+    }
+    ok = fgets(out, (int)n, file) != NULL;
+    (void)fclose(file);
+    if (ok) out[strcspn(out, "\n")] = '\0';
+    return ok && out[0] != '\0';
+}
+
 /* What the interpreter `python` says; finding does not import, which takes seconds. */
 static bool ask_python(const char *python, char *out, size_t n)
 {
-    static const char program[] =
-        "import importlib.util as u; print(u.find_spec(\"torch\")"
-        ".submodule_search_locations[0])";
-    char command[4400];
-    FILE *pipe;
+    static char option[] = "-c";
+    static char program[] = "import importlib.util as u; print(u.find_spec(\"torch\")"
+                            ".submodule_search_locations[0])";
+    char name[4200];
+    char *const arguments[] = {name, option, program, NULL};
+    int ends[2], code = 1;
+    pid_t child;
     bool ok;
 
-    if (strchr(python, '\'') != NULL ||
-        snprintf(command, sizeof command, "'%s' -c '%s' 2>/dev/null </dev/null", python,
-                 program) >= (int)sizeof command)
+    if (snprintf(name, sizeof name, "%s", python) >= (int)sizeof name ||
+        pipe2(ends, O_CLOEXEC) != 0)
         return false;
-    pipe = popen(command, "r");
-    if (pipe == NULL) return false;
-    ok = fgets(out, (int)n, pipe) != NULL;
-    ok = pclose(pipe) == 0 && ok;
-    if (ok) out[strcspn(out, "\n")] = '\0';
-    return ok && out[0] != '\0';
+    child = start(arguments, ends[1]);
+    (void)close(ends[1]);
+    ok = read_line(ends[0], out, n);
+    while (child > 0 && waitpid(child, &code, 0) < 0 && errno == EINTR)
+        ;
+    return ok && code == 0;
 }
 
 static fb_status find_given(const char *where, char *out, size_t n)

@@ -32,7 +32,7 @@ typedef int32_t fb_torch_code; /* 0: done; a C++ exception never comes through *
     X(true, int32_t, aoti_torch_dtype_int64, (void))                                   \
     X(true, int32_t, aoti_torch_dtype_bool, (void))                                    \
     X(true, fb_torch_code, aoti_torch_create_tensor_from_blob,                         \
-      (void *data, int64_t n_dims, const int64_t *sizes, const int64_t *strides,       \
+      (const void *data, int64_t n_dims, const int64_t *sizes, const int64_t *strides, \
        int64_t offset, int32_t dtype, int32_t device_type, int32_t device_index,       \
        fb_torch_handle *))                                                             \
     X(true, fb_torch_code, aoti_torch_empty_strided,                                   \

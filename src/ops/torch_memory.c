@@ -111,9 +111,10 @@ fb_torch_handle fb_torch_new(fb_torch *torch, int32_t dtype, int n,
 static fb_torch_handle host(fb_torch *torch, int32_t dtype, int n, const int64_t *sizes,
                             const void *data)
 {
-    static int64_t nothing; /* an empty tensor needs an address all the same */
+    static const int64_t nothing =
+        0; /* an empty tensor needs an address all the same */
     int64_t strides[FB_MAX_DIMS + 2];
-    void *bytes = data == NULL ? &nothing : (void *)(uintptr_t)data;
+    const void *bytes = data == NULL ? &nothing : data;
     fb_torch_handle made = NULL;
 
     if (torch->status != FB_OK) return NULL;

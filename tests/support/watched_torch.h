@@ -83,7 +83,7 @@ static inline fb_torch_code watched_copy(fb_torch_handle to, fb_torch_handle fro
     return watched_lib.aoti_torch_copy_(to, from, non_blocking);
 }
 
-static inline fb_torch_code watched_blob(void *data, int64_t n_dims,
+static inline fb_torch_code watched_blob(const void *data, int64_t n_dims,
                                          const int64_t *sizes, const int64_t *strides,
                                          int64_t offset, int32_t dtype,
                                          int32_t device_type, int32_t device_index,
