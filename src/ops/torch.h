@@ -120,6 +120,8 @@ fb_torch_handle fb_torch_view(fb_torch *torch, fb_torch_handle base, int n,
                               int64_t offset);
 /* The tensor of an array, on the device of the call (copied there if it is elsewhere). */
 fb_torch_handle fb_torch_of(fb_torch *torch, const fb_array *array);
+/* The tensor of an array where it lies, on whichever device: to be written. */
+fb_torch_handle fb_torch_there(fb_torch *torch, const fb_array *array);
 /* The same elements as [n0, n1, ...]. */
 fb_torch_handle fb_torch_shaped(fb_torch *torch, const fb_array *array, int n,
                                 const int64_t *sizes);
