@@ -68,6 +68,9 @@ void fb_torch_begin(fb_torch *torch, int device);
 fb_torch_handle fb_torch_keep(fb_torch *torch, fb_torch_handle handle);
 /* Records a failure of the library ("while doing `what`"); returns NULL. */
 fb_torch_handle fb_torch_failed(fb_torch *torch, const char *what);
+/* The same of a new tensor: where PyTorch does not say why, it is for want of memory, for
+ * the device was there before. */
+fb_torch_handle fb_torch_failed_new(fb_torch *torch, const char *what);
 /* Ends a kernel that made no tensor. */
 fb_status fb_torch_done(fb_torch *torch);
 /* Ends a kernel: `result`, made contiguous, becomes the storage of call->out. */

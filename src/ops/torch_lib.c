@@ -154,6 +154,8 @@ const char *fb_torch_why(const fb_torch_lib *lib)
     char *end;
 
     if (text == NULL) return "PyTorch before 2.13 does not say why";
+    /* behind the place in the source, which comes first and would be all that is left */
+    if (strstr(text, "t allocate memory") != NULL) return "cannot allocate memory";
     (void)snprintf(line, sizeof line, "%s", text);
     line[strcspn(line, "\n")] = '\0';
     end = strstr(line, ". "); /* what follows is for people who build PyTorch */

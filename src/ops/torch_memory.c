@@ -106,7 +106,7 @@ fb_torch_handle fb_torch_new_own(fb_torch *torch, const char *what, int32_t dtyp
     strides_of(n, sizes, strides);
     if (torch->lib->aoti_torch_empty_strided(n, sizes, strides, dtype, to->type,
                                              to->index, &made) != 0)
-        return fb_torch_failed(torch, what);
+        return fb_torch_failed_new(torch, what);
     return made;
 }
 
