@@ -14,6 +14,7 @@ SPDX-License-Identifier: MIT
 """
 import inspect
 import sys
+import threading
 
 import torch
 
@@ -133,14 +134,25 @@ def _register():
         masking_utils.AttentionMaskInterface.register(PREFIX + name, masks[name])
 
 
+class _Pass(threading.local):
+    """The forward pass at work, of each thread that runs the model."""
+
+    event = cache = None
+
+    def __reduce__(self):  # a copy of the model begins anew
+        return _Pass, ()
+
+
 class Attached:
     """A rule on a model. `kept` is what the last prefill left; `detach` gives the model back."""
 
     def __init__(self, model, rule, budget, protect, seed):
+        if not hasattr(getattr(model, "config", None), "_attn_implementation"):
+            raise Error(f"a {type(model).__name__} is no model of transformers")
         self.model, self.rule = model, rule
         self.options = {"budget": budget, "protect": protect, "seed": seed}
         self.kept = None
-        self.event = self.cache = None
+        self.now = _Pass()
         self.signature = inspect.signature(model.forward)
         self.original = model.config._attn_implementation
         if str(self.original).startswith(PREFIX):
@@ -164,7 +176,9 @@ class Attached:
                       model.register_forward_hook(self._after, with_kwargs=True)]
 
     def detach(self):
-        """The model as it was."""
+        """The model as it was; may be called again."""
+        if not self.hooks:
+            return
         for hook in self.hooks:
             hook.remove()
         for module in self.modules:
@@ -212,9 +226,9 @@ class Attached:
         return Event(self.rule, layers=len(self.layers), devices=devices, **self.options)
 
     def _close(self):
-        if self.event is not None:
-            self.event.close()
-        self.event = None
+        if self.now.event is not None:
+            self.now.event.close()
+        self.now.event = None
 
     # --- a forward pass of the model ---
 
@@ -225,11 +239,11 @@ class Attached:
         ids = given.get("input_ids")
         ids = given.get("inputs_embeds") if ids is None else ids
         self._close()
-        self.cache = _first_of(given.get, CACHE)
-        if ids is None or (self.cache is not None and self.cache.get_seq_length() > 0):
+        self.now.cache = _first_of(given.get, CACHE)
+        if ids is None or (self.now.cache is not None and self.now.cache.get_seq_length() > 0):
             return
         self._check(given, ids)
-        self.event = self._open_rule()
+        self.now.event = self._open_rule()
 
     def _check(self, given, ids):
         _, cache_utils, _ = _transformers()
@@ -238,8 +252,8 @@ class Attached:
             raise Error(f"{ids.shape[0]} sequences; a rule evicts from one at a time", "UNSUPPORTED")
         if given.get("use_cache") is False:
             raise Error("use_cache=False leaves nothing to evict from")
-        if self.cache is not None and type(self.cache) is not cache_utils.DynamicCache:
-            raise Error(f"the cache is a {type(self.cache).__name__}; a DynamicCache can be evicted from",
+        if self.now.cache is not None and type(self.now.cache) is not cache_utils.DynamicCache:
+            raise Error(f"the cache is a {type(self.now.cache).__name__}; a DynamicCache can be evicted from",
                         "UNSUPPORTED")
         if isinstance(mask, torch.Tensor) and (mask.dim() != 2 or not mask.bool().all()):
             raise Error("a prompt with padding or a mask of its own; a rule reads plain causal attention",
@@ -247,14 +261,14 @@ class Attached:
 
     def see(self, module, query, key, value, about):
         """From the attention function: one layer on its way through the prefill."""
-        if self.event is None or module.layer_idx not in self.layers:
+        if self.now.event is None or module.layer_idx not in self.layers:
             return
         odd = [k for k in ("softcap", "s_aux", "position_bias") if about.get(k) is not None]
         layer = self.layers.index(module.layer_idx)
         if odd and not callable(self.rule):
             query = None  # a rule that reads attention is told that there is none
         try:
-            self.event.layer(layer, key, value, query, about.get("scaling"))
+            self.now.event.layer(layer, key, value, query, about.get("scaling"))
         except Error as error:
             if not odd:
                 raise
@@ -262,20 +276,20 @@ class Attached:
 
     def kept_layer(self, module):
         """The layer of the cache that the module reads, if a rule has evicted from it."""
-        layers = getattr(self.cache, "layers", ())
+        layers = getattr(self.now.cache, "layers", ())
         if module.layer_idx < len(layers) and getattr(layers[module.layer_idx], "is_kept", False):
             return layers[module.layer_idx]
         return None
 
     def _after(self, model, args, kwargs, output):
         """After the prefill: the sets are selected and the rest is dropped."""
-        cache, self.cache = self.cache, None  # whose memory is the caller's to keep
-        if self.event is None:
+        cache, self.now.cache = self.now.cache, None  # whose memory is the caller's to keep
+        if self.now.event is None:
             return
         cache = cache if cache is not None else _first_of(lambda name: getattr(output, name, None), CACHE)
         if cache is None:
             raise Error("the model gave no cache to evict from; call it with use_cache=True")
-        self.kept = self.event.select()
+        self.kept = self.now.event.select()
         for layer, positions in zip(self.layers, self.kept.positions):
             cache.layers[layer] = _kept_layer(cache.layers[layer], positions)
         self._close()

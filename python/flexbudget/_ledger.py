@@ -70,9 +70,9 @@ def _refuse_others(who, func):
 class Counting(TorchDispatchMode):
     """Fills `ledger`: {"aten::bmm": {"calls": 1, "flops": 4096, "bytes": 12288}, ...}."""
 
-    def __init__(self, who, ledger):
+    def __init__(self, who, ledger, given):
         super().__init__()
-        self.who, self.ledger, self.names = who, ledger, _Names(who)
+        self.who, self.ledger, self.given, self.names = who, ledger, given, _Names(who)
 
     def __enter__(self):
         self.names.__enter__()
@@ -82,9 +82,20 @@ class Counting(TorchDispatchMode):
         super().__exit__(*error)
         return self.names.__exit__(*error)
 
+    def _refuse_writing(self, func, args, kwargs):
+        """Signals are the caller's own tensors, a model's cache."""
+        for i, argument in enumerate(func._schema.arguments):
+            if argument.alias_info is None or not argument.alias_info.is_write:
+                continue
+            written = tree_leaves(args[i] if i < len(args) else kwargs.get(argument.name))
+            if any(torch._C._is_alias_of(x, g) for x in written if isinstance(x, torch.Tensor) for g in self.given):
+                raise Error(f"rule '{self.who}' writes into a signal ('{func._schema.name}'); clone it first",
+                            "UNSUPPORTED")
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         _refuse_others(self.who, func)
+        self._refuse_writing(func, args, kwargs)
         out = func(*args, **kwargs)
         count = self.ledger.setdefault(func._schema.name, {"calls": 0, "flops": 0, "bytes": 0})
         count["calls"] += 1

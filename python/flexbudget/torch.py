@@ -13,6 +13,7 @@ SPDX-License-Identifier: MIT
 """
 import contextlib
 import ctypes
+import operator
 import threading
 import weakref
 from dataclasses import dataclass, field
@@ -75,10 +76,22 @@ class _Operators:
     """An fb_guest; closed when its thread and the last event on it are gone."""
 
     def __init__(self, devices):
+        self.thread, self.left = threading.get_ident(), []
         self.handle = ctypes.c_void_p()
         check(library().fb_guest_open(ctypes.byref(self.handle), torch.__path__[0].encode(),
                                       ("torch:" + ",".join(devices)).encode()))
-        weakref.finalize(self, library().fb_guest_close, self.handle).atexit = False
+        weakref.finalize(self, _close_operators, self.handle, self.left).atexit = False
+
+
+def _close_left(left):
+    """The events that another thread has forgotten."""
+    while left:
+        library().fb_event_close(left.pop())
+
+
+def _close_operators(handle, left):
+    _close_left(left)
+    library().fb_guest_close(handle)
 
 
 def _operators(devices):
@@ -86,6 +99,7 @@ def _operators(devices):
     opened = _of_thread.__dict__.setdefault("opened", {})
     if devices not in opened:
         opened[devices] = _Operators(devices)
+    _close_left(opened[devices].left)
     return opened[devices]
 
 
@@ -108,11 +122,12 @@ def _protection(protect):
     if protect == "published":
         return PUBLISHED, 0, 0
     try:
-        sink, recent = (int(x) for x in protect)
+        sink, recent = (operator.index(x) for x in protect)
+        if 0 <= sink < 1 << 31 and 0 <= recent < 1 << 31:
+            return 0, sink, recent
     except (TypeError, ValueError):
-        raise Error(f"protect={protect!r} is not understood; write (sink, recent) as (4, 16), 'published' or "
-                    "'none'") from None
-    return 0, sink, recent
+        pass
+    raise Error(f"protect={protect!r} is not understood; write (sink, recent) as (4, 16), 'published' or 'none'")
 
 
 def _tensor(x, name, layer):
@@ -130,21 +145,27 @@ def _tensor(x, name, layer):
 
 
 def _close_event(handle, operators):
-    """Of an event that nobody holds any more; its operators are alive until here."""
-    library().fb_event_close(handle)
+    """Of an event that nobody holds any more; its operators are alive until here. In another thread, where the
+    collector may run at any time, they may be at work: their own closes it then."""
+    if operators.thread == threading.get_ident():
+        library().fb_event_close(handle)
+    else:
+        operators.left.append(handle)
 
 
 class Event:
-    """A rule that is to evict from one context: `layer` for each layer in order, then `select`."""
+    """A rule that is to evict from one context: `layer` for each layer in order, then `select`, in one thread."""
 
     def __init__(self, rule, *, budget, layers, protect=(4, 16), seed=0, devices=None):
         if not (isinstance(rule, str) or callable(rule)):
             raise Error(f"a rule is an expression or a function, not a {type(rule).__name__}")
+        if isinstance(rule, str) and "\0" in rule:
+            raise Error(f"rule {rule!r} is not understood")
         self.rule, self.budget, self.layers, self.seed = rule, str(budget), layers, seed
         self.protection, self.devices = _protection(protect), devices
         self.ledger = {}
         self.handle = self.n = None
-        self._finalizer = None
+        self._finalizer = self._thread = None
 
     @property
     def name(self):
@@ -164,9 +185,13 @@ class Event:
         out = ctypes.c_void_p()
         operators = _operators(self.devices)
         check(library().fb_event_open(ctypes.byref(out), operators.handle, ctypes.byref(about)))
-        self.handle = out
+        self.handle, self._thread = out, operators.thread
         self._finalizer = weakref.finalize(self, _close_event, out, operators)
         self._finalizer.atexit = False
+
+    def _check_thread(self):
+        if self.handle is not None and self._thread != threading.get_ident():
+            raise Error("an event belongs to the thread that gave it its first layer")
 
     def check(self):
         """Refuses a rule or a budget that makes no sense, before there is any tensor."""
@@ -184,10 +209,11 @@ class Event:
 
     def layer(self, layer, keys, values=None, queries=None, scale=None):
         """Scores a layer: keys [kv_heads, n, d], values alike, queries [heads, t, d] of the last t tokens."""
+        self._check_thread()
         keys = _tensor(keys, "keys", layer)
         values = None if values is None else _tensor(values, "values", layer)
         queries = None if queries is None else _tensor(queries, "queries", layer)
-        scale = keys.shape[2] ** -0.5 if scale is None else scale
+        scale = max(1, keys.shape[2]) ** -0.5 if scale is None else scale
         if self.devices is None:
             self.devices = (str(keys.device),)
         with _plain(self.devices):
@@ -204,7 +230,7 @@ class Event:
         about = self.about
         signals = Signals(layer, about.layers, about.heads, about.kv_heads, about.head_dim, self.n, keys, values,
                           queries, scale)
-        with Counting(self.name, self.ledger):
+        with Counting(self.name, self.ledger, [x for x in (keys, values, queries) if x is not None]):
             scores = self.rule(signals)
         if not isinstance(scores, torch.Tensor) or scores.dim() != 2:
             what = list(scores.shape) if isinstance(scores, torch.Tensor) else type(scores).__name__
@@ -216,6 +242,7 @@ class Event:
         """The kept sets, after every layer; closes the event."""
         if self.handle is None:
             raise Error("no layer was given yet")
+        self._check_thread()
         facts, slots = Facts(), []
         with _plain(self.devices):
             check(library().fb_event_select(self.handle, ctypes.byref(facts)))
@@ -255,12 +282,19 @@ class Event:
         self.close()
 
 
+def _listed(x, name):
+    """A tensor is one layer."""
+    try:
+        return [x] if isinstance(x, torch.Tensor) else list(x)
+    except TypeError:
+        raise Error(f"{name} are a {type(x).__name__}, not a tensor or a list of them") from None
+
+
 def _layers(x, name, n):
     """A tensor for each layer: of a list its items, of None nothing."""
     if x is None:
         return [None] * n
-    if isinstance(x, torch.Tensor):
-        x = [x]
+    x = _listed(x, name)
     if len(x) != n:
         raise Error(f"{name} of {len(x)} layers and keys of {n}")
     return x
@@ -277,7 +311,7 @@ def select(rule, keys, values=None, queries=None, *, budget, protect=(4, 16), sc
     protect   (sink, recent) for every rule, "published" for the rule's own, or "none"
     scale     of the logits q k^T; 1 / sqrt(d) unless given
     """
-    keys = [keys] if isinstance(keys, torch.Tensor) else list(keys)
+    keys = _listed(keys, "keys")
     n = len(keys)
     if n == 0:
         raise Error("keys of at least one layer are needed")

@@ -63,7 +63,7 @@ static fb_status run_layer(fb_batch *batch, int64_t layer, fb_tensor x,
     const int64_t shape[] = {engine->facts->heads, batch->reading->n};
     fb_status status;
 
-    fb_ops_use_part(ops, fb_part_of_layer(ops, layer, engine->facts->layers));
+    fb_use_layer(engine, layer);
     fb_scope_open(ops);
     batch->sum =
         batch->wants_sum && !about->slides ? fb_full(ops, 2, shape, 0) : FB_NONE;

@@ -94,7 +94,7 @@ static fb_status run_layer(fb_context_pass *pass, int64_t layer)
     fb_ops *ops = pass->engine->ops;
     fb_status status;
 
-    fb_ops_use_part(ops, fb_part_of_layer(ops, layer, pass->engine->facts->layers));
+    fb_use_layer(pass->engine, layer);
     fb_scope_open(ops);
     open_signals(pass, slides);
     if (slides) fb_cache_empty(pass->whole);

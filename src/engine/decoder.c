@@ -18,6 +18,15 @@ fb_place fb_enter(const fb_engine *engine, fb_phase phase, fb_scope scope)
     return before;
 }
 
+void fb_use_layer(const fb_engine *engine, int64_t layer)
+{
+    const fb_layer_facts *about = &engine->facts->layer[layer];
+    const int64_t layers =
+        about->slides ? engine->sliding.layers : engine->shape.layers;
+
+    fb_ops_use_part(engine->ops, fb_part_of_layer(engine->ops, about->index, layers));
+}
+
 static void show(const fb_engine *engine, const char *what, int64_t layer,
                  int64_t first_row, fb_tensor a)
 {

@@ -50,4 +50,8 @@ int64_t fb_window_of(const fb_engine *engine, int64_t layer, int64_t seen);
 /* Sets scope and phase around a piece of work; returns the place to go back to. */
 fb_place fb_enter(const fb_engine *engine, fb_phase phase, fb_scope scope);
 
+/* What is made of nothing from here on lies where the cache of the layer does, and so its
+ * attention: caches of layers with and without a window are divided among parts each. */
+void fb_use_layer(const fb_engine *engine, int64_t layer);
+
 #endif

@@ -74,6 +74,9 @@ void fb_torch_begin(fb_torch *torch, int device);
 fb_torch_handle fb_torch_keep(fb_torch *torch, fb_torch_handle handle);
 /* Records a failure of the library ("while doing `what`"); returns NULL. */
 fb_torch_handle fb_torch_failed(fb_torch *torch, const char *what);
+/* The same of a new tensor: where PyTorch does not say why, it is for want of memory, for
+ * the device was there before. */
+fb_torch_handle fb_torch_failed_new(fb_torch *torch, const char *what);
 /* Ends a kernel that made no tensor. */
 fb_status fb_torch_done(fb_torch *torch);
 /* Ends a kernel: `result`, made contiguous, becomes the storage of call->out. */
@@ -126,6 +129,8 @@ fb_torch_handle fb_torch_view(fb_torch *torch, fb_torch_handle base, int n,
                               int64_t offset);
 /* The tensor of an array, on the device of the call (copied there if it is elsewhere). */
 fb_torch_handle fb_torch_of(fb_torch *torch, const fb_array *array);
+/* The tensor of an array where it lies, on whichever device: to be written. */
+fb_torch_handle fb_torch_there(fb_torch *torch, const fb_array *array);
 /* The same elements as [n0, n1, ...]. */
 fb_torch_handle fb_torch_shaped(fb_torch *torch, const fb_array *array, int n,
                                 const int64_t *sizes);

@@ -72,23 +72,36 @@ static void list_accounts(const fb_torch *torch, char *out, size_t n)
     if (used == 0) (void)snprintf(out, n, "nothing");
 }
 
-fb_torch_handle fb_torch_failed(fb_torch *torch, const char *what)
+static fb_torch_handle no_memory(fb_torch *torch, const char *what)
 {
-    const char *why = fb_torch_why(torch->lib);
     char accounts[256];
 
-    if (torch->status != FB_OK) return NULL;
-    if (strstr(why, "out of memory") == NULL &&
-        strstr(why, "allocate memory") == NULL) {
-        torch->status = fb_fail(FB_DEFECT, "PyTorch on %s: %s: %s",
-                                torch->devices[torch->at].name, what, why);
-        return NULL;
-    }
     list_accounts(torch, accounts, sizeof accounts);
     torch->status =
         fb_fail(FB_NO_MEMORY, "no memory on %s for %s, where %s is held already",
                 torch->devices[torch->at].name, what, accounts);
     return NULL;
+}
+
+fb_torch_handle fb_torch_failed(fb_torch *torch, const char *what)
+{
+    const char *why = fb_torch_why(torch->lib);
+
+    if (torch->status != FB_OK) return NULL;
+    if (strstr(why, "out of memory") != NULL || strstr(why, "allocate memory") != NULL)
+        return no_memory(torch, what);
+    torch->status = fb_fail(FB_DEFECT, "PyTorch on %s: %s: %s",
+                            torch->devices[torch->at].name, what, why);
+    return NULL;
+}
+
+fb_torch_handle fb_torch_failed_new(fb_torch *torch, const char *what)
+{
+    const bool says_why =
+        torch->lib->torch_exception_get_what_without_backtrace != NULL;
+
+    if (says_why || torch->status != FB_OK) return fb_torch_failed(torch, what);
+    return no_memory(torch, what);
 }
 
 /* --- ends --- */
@@ -116,7 +129,7 @@ fb_status fb_torch_return(fb_torch *torch, const fb_call *call, fb_torch_handle 
     if (torch->status == FB_OK && !is_contiguous(torch, result))
         result = OP_("contiguous", "", T_(result), I_(0));
     if (torch->status == FB_OK && call->out.persists) {
-        fb_torch_copy(torch, fb_torch_of(torch, &call->out), result);
+        fb_torch_copy(torch, fb_torch_there(torch, &call->out), result);
     } else if (torch->status == FB_OK) {
         if (torch->lib->aoti_torch_new_tensor_handle(result, &own) != 0)
             (void)fb_torch_failed(torch, "new_tensor_handle");

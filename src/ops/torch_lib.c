@@ -1,134 +1,18 @@
-/* torch_lib.c - finds PyTorch, opens it, and says in one sentence why not.
+/* torch_lib.c - opens PyTorch, and says in one sentence why not.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "ops/torch_lib.h"
 
-#include "base/file.h"
-
 #include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-/* Lists, strings and devices as arguments came with 2.10. */
-enum { OLDEST_MAJOR = 2, OLDEST_MINOR = 10 };
 
 static fb_torch_lib the_lib;
 static bool is_open;
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
-
-/* --- where it is --- */
-
-static bool is_file(const char *directory, const char *name)
-{
-    char path[4200];
-
-    return snprintf(path, sizeof path, "%s/%s", directory, name) < (int)sizeof path &&
-           access(path, R_OK) == 0;
-}
-
-/* `arguments` with nothing to read, `to` for what it says and nowhere for complaints; -1:
- * it cannot be started. */
-static pid_t start(char *const *arguments, int to)
-{
-    posix_spawn_file_actions_t actions;
-    pid_t child = -1;
-
-    if (posix_spawn_file_actions_init(&actions) != 0) return -1;
-    if (posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) != 0 ||
-        posix_spawn_file_actions_adddup2(&actions, to, 1) != 0 ||
-        posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0) != 0 ||
-        posix_spawnp(&child, arguments[0], &actions, NULL, arguments, environ) != 0)
-        child = -1;
-    (void)posix_spawn_file_actions_destroy(&actions);
-    return child;
-}
-
-/* The first line of what comes; closes `from`. */
-static bool read_line(int from, char *out, size_t n)
-{
-    FILE *file = fdopen(from, "r");
-    bool ok;
-
-    if (file == NULL) {
-        (void)close(from);
-        return false;
-    }
-    ok = fgets(out, (int)n, file) != NULL;
-    (void)fclose(file);
-    if (ok) out[strcspn(out, "\n")] = '\0';
-    return ok && out[0] != '\0';
-}
-
-/* What the interpreter `python` says; finding does not import, which takes seconds. */
-static bool ask_python(const char *python, char *out, size_t n)
-{
-    static char option[] = "-c";
-    static char program[] = "import importlib.util as u; print(u.find_spec(\"torch\")"
-                            ".submodule_search_locations[0])";
-    char name[4200];
-    char *const arguments[] = {name, option, program, NULL};
-    int ends[2], code = 1;
-    pid_t child;
-    bool ok;
-
-    if (snprintf(name, sizeof name, "%s", python) >= (int)sizeof name ||
-        pipe2(ends, O_CLOEXEC) != 0)
-        return false;
-    child = start(arguments, ends[1]);
-    (void)close(ends[1]);
-    ok = read_line(ends[0], out, n);
-    while (child > 0 && waitpid(child, &code, 0) < 0 && errno == EINTR)
-        ;
-    return ok && code == 0;
-}
-
-static fb_status find_given(const char *where, char *out, size_t n)
-{
-    if (is_file(where, "lib/libtorch_cpu.so")) {
-        (void)snprintf(out, n, "%s", where);
-        return FB_OK;
-    }
-    if (is_file(where, "."))
-        return fb_fail(FB_USAGE,
-                       "'%s' is not the directory of a PyTorch package: no "
-                       "lib/libtorch_cpu.so in it",
-                       where);
-    if (access(where, F_OK) != 0)
-        return fb_fail(FB_NOT_FOUND, "there is no '%s', where PyTorch was to be",
-                       where);
-    if (access(where, X_OK) == 0 && ask_python(where, out, n)) return FB_OK;
-    return fb_fail(FB_USAGE,
-                   "'%s' is neither the directory of a PyTorch package nor a Python "
-                   "interpreter that has one",
-                   where);
-}
-
-static fb_status find(const char *where, char *out, size_t n)
-{
-    const char *environment = getenv("VIRTUAL_ENV");
-    char python[4200];
-
-    if (where == NULL) where = getenv("FLEXBUDGET_TORCH");
-    if (where != NULL && where[0] != '\0') return find_given(where, out, n);
-    if (environment != NULL && environment[0] != '\0' &&
-        snprintf(python, sizeof python, "%s/bin/python3", environment) <
-            (int)sizeof python &&
-        ask_python(python, out, n))
-        return FB_OK;
-    if (ask_python("python3", out, n)) return FB_OK;
-    return fb_fail(FB_NOT_FOUND,
-                   "PyTorch was not found: python3 has no package 'torch'; install "
-                   "torch >= %d.%d, or name its directory with --torch DIR",
-                   OLDEST_MAJOR, OLDEST_MINOR);
-}
 
 /* --- opening it --- */
 
@@ -146,7 +30,7 @@ static void *open_file(const char *directory, const char *name)
 {
     char path[4200];
 
-    if (!is_file(directory, name)) return NULL;
+    if (!fb_torch_has(directory, name)) return NULL;
     (void)snprintf(path, sizeof path, "%s/%s", directory, name);
     return dlopen(path, RTLD_NOW | RTLD_GLOBAL);
 }
@@ -157,6 +41,7 @@ static void *loaded(const char *directory)
 {
     char path[4200];
 
+    if (!fb_torch_has(directory, "lib/libtorch.so")) return NULL;
     (void)snprintf(path, sizeof path, "%.4100s/lib/libtorch.so", directory);
     return dlopen(path, RTLD_NOW | RTLD_NOLOAD);
 }
@@ -209,11 +94,11 @@ static fb_status check_version(fb_torch_lib *lib, const char *missing)
     if (abi == 0)
         return fb_fail(FB_UNSUPPORTED,
                        "PyTorch in '%s' has no stable C ABI; torch >= %d.%d is needed",
-                       lib->directory, OLDEST_MAJOR, OLDEST_MINOR);
-    if (major < OLDEST_MAJOR || (major == OLDEST_MAJOR && minor < OLDEST_MINOR))
+                       lib->directory, FB_TORCH_MAJOR, FB_TORCH_MINOR);
+    if (major < FB_TORCH_MAJOR || (major == FB_TORCH_MAJOR && minor < FB_TORCH_MINOR))
         return fb_fail(FB_UNSUPPORTED,
                        "PyTorch %s in '%s' is too old; torch >= %d.%d is needed",
-                       lib->version, lib->directory, OLDEST_MAJOR, OLDEST_MINOR);
+                       lib->version, lib->directory, FB_TORCH_MAJOR, FB_TORCH_MINOR);
     if (missing != NULL)
         return fb_fail(FB_UNSUPPORTED, "PyTorch %s in '%s' lacks the function %s",
                        lib->version, lib->directory, missing);
@@ -234,13 +119,13 @@ static fb_status open_once(const char *where, int threads)
     fb_torch_lib lib = {.version = ""};
     void *library;
 
-    FB_TRY(find(where, lib.directory, sizeof lib.directory));
+    FB_TRY(fb_torch_find(where, lib.directory, sizeof lib.directory));
     FB_TRY(open_library(lib.directory, threads, &library));
     FB_TRY(check_version(&lib, resolve(&lib, library)));
     silence(library, &lib);
-    lib.has_devices = is_file(lib.directory, "lib/libtorch_cuda.so") ||
-                      is_file(lib.directory, "lib/libtorch_hip.so") ||
-                      is_file(lib.directory, "lib/libtorch_xpu.so");
+    lib.has_devices = fb_torch_has(lib.directory, "lib/libtorch_cuda.so") ||
+                      fb_torch_has(lib.directory, "lib/libtorch_hip.so") ||
+                      fb_torch_has(lib.directory, "lib/libtorch_xpu.so");
     the_lib = lib;
     is_open = true;
     return FB_OK;
@@ -269,6 +154,8 @@ const char *fb_torch_why(const fb_torch_lib *lib)
     char *end;
 
     if (text == NULL) return "PyTorch before 2.13 does not say why";
+    /* behind the place in the source, which comes first and would be all that is left */
+    if (strstr(text, "t allocate memory") != NULL) return "cannot allocate memory";
     (void)snprintf(line, sizeof line, "%s", text);
     line[strcspn(line, "\n")] = '\0';
     end = strstr(line, ". "); /* what follows is for people who build PyTorch */

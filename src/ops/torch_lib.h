@@ -21,6 +21,9 @@ typedef struct fb_torch_list_of *fb_torch_list;
 typedef uint64_t fb_torch_value;
 typedef int32_t fb_torch_code; /* 0: done; a C++ exception never comes through */
 
+/* The oldest release that is taken: lists, strings and devices as arguments came with it. */
+enum { FB_TORCH_MAJOR = 2, FB_TORCH_MINOR = 10 };
+
 /* X(needed, result, name, arguments); those that are not needed may be NULL. */
 #define FB_TORCH_SYMBOLS(X)                                                            \
     X(true, uint64_t, aoti_torch_abi_version, (void))                                  \
@@ -89,6 +92,10 @@ typedef struct fb_torch_lib {
  * or cannot be loaded. */
 FB_MUST_USE fb_status fb_torch_open(const fb_torch_lib **out, const char *where,
                                     int threads);
+/* Where the package lies: `where` as above. It has a libtorch_cpu.so, which may be any file. */
+FB_MUST_USE fb_status fb_torch_find(const char *where, char *out, size_t n);
+/* Whether there is a file of this name in the package that can be read. */
+bool fb_torch_has(const char *directory, const char *name);
 /* Why the last call on this thread failed: one line; lent until the next failure. */
 const char *fb_torch_why(const fb_torch_lib *lib);
 

@@ -74,6 +74,16 @@ fb_torch_handle fb_torch_of(fb_torch *torch, const fb_array *array)
     return fb_torch_shaped(torch, array, array->n_dims, array->shape);
 }
 
+fb_torch_handle fb_torch_there(fb_torch *torch, const fb_array *array)
+{
+    const fb_torch_storage *storage = (const void *)array->storage;
+    int64_t strides[FB_MAX_DIMS + 2];
+
+    strides_of(array->n_dims, array->shape, strides);
+    return fb_torch_view(torch, storage->tensor, array->n_dims, array->shape, strides,
+                         array->offset);
+}
+
 fb_torch_handle fb_torch_in_place(fb_torch *torch, const fb_array *array)
 {
     const fb_torch_storage *storage = (const void *)array->storage;
@@ -82,7 +92,7 @@ fb_torch_handle fb_torch_in_place(fb_torch *torch, const fb_array *array)
         torch->status = fb_fail(FB_DEFECT, "a tensor on %s is changed by a call on %s",
                                 torch->devices[storage->device].name,
                                 torch->devices[torch->at].name);
-    return fb_torch_of(torch, array);
+    return fb_torch_there(torch, array);
 }
 
 fb_torch_handle fb_torch_new_own(fb_torch *torch, const char *what, int32_t dtype,
@@ -96,7 +106,7 @@ fb_torch_handle fb_torch_new_own(fb_torch *torch, const char *what, int32_t dtyp
     strides_of(n, sizes, strides);
     if (torch->lib->aoti_torch_empty_strided(n, sizes, strides, dtype, to->type,
                                              to->index, &made) != 0)
-        return fb_torch_failed(torch, what);
+        return fb_torch_failed_new(torch, what);
     return made;
 }
 

@@ -104,10 +104,31 @@ def a_question_is_answered_on_it():
     assert [a["ids"] for a in ours["answers"]] == [a["ids"] for a in theirs["answers"]]
 
 
+def layers_on_several_devices_give_what_one_gives():
+    """Names of one device twice are two to the program: what is made on one and used on another
+    is copied. Gemma has layers with a window beside others."""
+    records = [{"context": "the quick brown fox jumps over the lazy dog again"[:n], "question": "what?",
+                "answers": ["abcd"], "max_tokens": 4} for n in (2, 17, 33, 48)]
+    pathlib.Path("short.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    for model in ("llama_tied", "gemma3"):
+        words = ["run", "--model", str(ROOT / "tests/golden/families" / model), "--template", "none", "--tasks",
+                 "jsonl:data=short.jsonl", "--rules", "full,random,h2o,keydiff,snapkv:window=8,adakv(knorm)",
+                 "--budgets", "50%", "--protect", "0+0", "--keep-sets", "all", "-q"]
+        call(*words, "--device", "torch:cpu", "-o", f"{model}.one.db")
+        for devices in ("cpu,cpu", "cpu,cpu,cpu"):
+            path = f"{model}.{devices.count(',') + 1}.db"
+            call(*words, "--device", f"torch:{devices}", "-o", path)
+            across = json.loads(call("compare", f"{model}.one.db", path, "--across-backends", "--json")[0])
+            assert across["pairs"] == 24 and across["only_first"] == 0, (path, across["pairs"])
+            for r in across["rows"]:
+                assert r["budget"] == "full" or r["equal_entries"] == 1, (path, r)
+                assert abs(r["difference"]) < 1e-6, (path, r)
+
+
 TESTS = [results_say_which_backend_made_them, native_results_promise_their_bits,
          another_backend_is_another_experiment, the_same_command_has_nothing_left_to_do,
          another_version_does_not_continue, backends_are_compared_cell_by_cell,
-         a_question_is_answered_on_it]
+         a_question_is_answered_on_it, layers_on_several_devices_give_what_one_gives]
 
 
 def main():

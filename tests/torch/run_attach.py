@@ -3,9 +3,11 @@
 
 The models are made here, from a configuration and random numbers. SPDX-License-Identifier: MIT
 """
+import copy
 import os
 import pathlib
 import sys
+import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import torch_python  # noqa: E402
@@ -266,6 +268,32 @@ def a_model_can_be_used_again_and_again():
     assert not any(hasattr(m, "_flexbudget") for m in model.modules())
 
 
+def threads_may_run_one_model():
+    model, ids = make("Olmo2"), prompt()
+    said = []
+    with fb.attach(model, "snapkv:window=16", "40%"):
+        expected = model.generate(ids, max_new_tokens=6, do_sample=False)
+        threads = [threading.Thread(target=lambda: said.append(model.generate(ids, max_new_tokens=6, do_sample=False)))
+                   for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(said) == 4 and all(torch.equal(s, expected) for s in said)
+
+
+def a_detached_rule_leaves_the_next_one_alone():
+    model, ids = make("Olmo2"), prompt()
+    first = fb.attach(model, "knorm", "40%")
+    first.detach()
+    with fb.attach(model, "snapkv:window=16", "40%") as second:
+        first.detach()
+        model.generate(ids, max_new_tokens=2, do_sample=False)
+        assert second.held == 3 * 2 * K
+        copied = copy.deepcopy(model)
+        assert copied.generate(ids, max_new_tokens=2, do_sample=False).shape[1] == N + 2
+
+
 def the_examples_of_the_readme_run():
     text = (torch_python.ROOT / "python/README.md").read_text()
     blocks = [part.split("```")[0] for part in text.split("```python\n")[1:]]
@@ -279,6 +307,6 @@ torch_python.main([
     with_the_whole_budget_nothing_changes, generation_goes_on_as_if_the_others_were_masked,
     heads_of_different_lengths_are_masked_not_mixed, layers_with_a_window_are_left_alone,
     a_function_runs_on_a_model_and_is_counted, a_custom_operator_is_refused_by_name_on_a_model,
-    what_cannot_be_attached_says_why, a_model_can_be_used_again_and_again,
+    what_cannot_be_attached_says_why, threads_may_run_one_model, a_detached_rule_leaves_the_next_one_alone, a_model_can_be_used_again_and_again,
     the_examples_of_the_readme_run,
 ])

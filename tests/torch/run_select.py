@@ -3,6 +3,7 @@
 
 SPDX-License-Identifier: MIT
 """
+import gc
 import os
 import pathlib
 import subprocess
@@ -157,6 +158,44 @@ def threads_and_events_do_not_meet():
     raises(left.select, "no layer was given")
 
 
+def an_event_belongs_to_one_thread():
+    keys, _, _ = tensors()
+    event, said = fb.Event("knorm", budget="30%", layers=LAYERS), []
+    event.layer(0, keys[0])
+    thread = threading.Thread(target=lambda: said.append(raises(lambda: event.layer(1, keys[1]), "thread")))
+    thread.start()
+    thread.join()
+    assert said
+    event.layer(1, keys[1])
+    event.close()
+
+
+def what_a_collector_in_another_thread_finds_is_closed_by_its_own():
+    """An event in a cycle is closed when the collector comes by, which is in any thread."""
+    keys, _, _ = tensors()
+    event = fb.Event("knorm", budget="30%", layers=LAYERS)
+    event.layer(0, keys[0])
+    operators = fb._operators(event.devices)
+    event.itself = event
+    del event
+    thread = threading.Thread(target=gc.collect)
+    thread.start()
+    thread.join()
+    assert len(operators.left) == 1
+    fb.select("knorm", keys, budget="30%")
+    assert not operators.left
+
+
+def a_rule_does_not_write_into_its_signals():
+    keys, _, _ = tensors()
+    before = [k.clone() for k in keys]
+    for rule in (lambda s: s.keys.zero_()[..., 0], lambda s: torch.exp(s.keys, out=s.keys)[..., 0],
+                 lambda s: s.keys[0].add_(1)[None, :, 0]):
+        raises(lambda r=rule: fb.select(r, keys, budget="30%"), "writes into a signal")
+    fb.select(lambda s: s.keys.clone().zero_()[..., 0], keys, budget="30%")
+    assert all(torch.equal(a, b) for a, b in zip(before, keys))
+
+
 def resident():
     return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
@@ -196,6 +235,11 @@ def what_makes_no_sense_is_refused_in_a_sentence():
     raises(lambda: fb.select("knorm", [k.to("meta") for k in keys], budget="30%"), "meta")
     raises(lambda: fb.select("knorm", [], budget="30%"), "at least one layer")
     raises(lambda: fb.select("knorm", keys, budget="30%", protect="most"), "protect")
+    for protect in ("12", (1.5, 2), (-1, 2), (2**64 + 4, 16), (float("inf"), 1)):
+        raises(lambda p=protect: fb.select("knorm", keys, budget="30%", protect=p), "protect", "(4, 16)")
+    raises(lambda: fb.select("knorm\0and more", keys, budget="30%"), "not understood")
+    raises(lambda: fb.select("knorm", None, budget="30%"), "keys are a NoneType")
+    raises(lambda: fb.select("knorm", keys[0][..., :0], budget="30%"), "width 0")
     raises(lambda: fb.select("full", keys, budget="30%"), "keeps all")
     raises(lambda: fb.select(7, keys, budget="30%"), "rule")
     keys[1][0, 1, 7, 3] = float("nan")
@@ -276,7 +320,8 @@ torch_python.main([
     every_rule_keeps_what_numpy_keeps, a_long_context_goes_in_blocks, a_shared_budget_is_shared_as_in_numpy,
     a_window_rule_needs_the_last_queries_alone, one_layer_is_a_tensor, random_numbers_follow_the_seed,
     the_ledger_says_what_was_done, the_callers_torch_is_left_as_it_was, what_is_switched_on_around_changes_nothing,
-    threads_and_events_do_not_meet, many_contexts_take_no_more_memory_than_one,
+    threads_and_events_do_not_meet, an_event_belongs_to_one_thread,
+    what_a_collector_in_another_thread_finds_is_closed_by_its_own, a_rule_does_not_write_into_its_signals, many_contexts_take_no_more_memory_than_one,
     what_makes_no_sense_is_refused_in_a_sentence,
     a_function_selects_as_the_rule_it_writes_down, a_functions_work_is_in_the_ledger,
     an_operator_outside_aten_is_refused_by_name, numbers_are_not_taken_out_of_tensors,
