@@ -139,6 +139,8 @@ fb_torch_handle fb_torch_cast(fb_torch *torch, fb_torch_handle handle, int32_t d
 /* a + alpha * b. (add.Tensor has an argument that the C ABI cannot carry.) */
 fb_torch_handle fb_torch_plus(fb_torch *torch, fb_torch_handle a, fb_torch_handle b,
                               double alpha);
+/* On its own device, whichever the call is on: to be written to by a copy. */
+fb_torch_handle fb_torch_where_it_lies(fb_torch *torch, const fb_array *array);
 /* The tensor of an array that is changed in place: fails if it is on another device. */
 fb_torch_handle fb_torch_in_place(fb_torch *torch, const fb_array *array);
 /* Copies into a view, converting. */

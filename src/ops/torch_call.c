@@ -107,7 +107,7 @@ fb_status fb_torch_return(fb_torch *torch, const fb_call *call, fb_torch_handle 
     if (torch->status == FB_OK && !is_contiguous(torch, result))
         result = OP_("contiguous", "", T_(result), I_(0));
     if (torch->status == FB_OK && call->out.persists) {
-        fb_torch_copy(torch, fb_torch_of(torch, &call->out), result);
+        fb_torch_copy(torch, fb_torch_where_it_lies(torch, &call->out), result);
     } else if (torch->status == FB_OK) {
         if (torch->lib->aoti_torch_new_tensor_handle(result, &own) != 0)
             (void)fb_torch_failed(torch, "new_tensor_handle");

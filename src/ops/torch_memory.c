@@ -74,6 +74,16 @@ fb_torch_handle fb_torch_of(fb_torch *torch, const fb_array *array)
     return fb_torch_shaped(torch, array, array->n_dims, array->shape);
 }
 
+fb_torch_handle fb_torch_where_it_lies(fb_torch *torch, const fb_array *array)
+{
+    const fb_torch_storage *storage = (const void *)array->storage;
+    int64_t strides[FB_MAX_DIMS];
+
+    strides_of(array->n_dims, array->shape, strides);
+    return fb_torch_view(torch, storage->tensor, array->n_dims, array->shape, strides,
+                         array->offset);
+}
+
 fb_torch_handle fb_torch_in_place(fb_torch *torch, const fb_array *array)
 {
     const fb_torch_storage *storage = (const void *)array->storage;
