@@ -96,6 +96,15 @@ def backends_are_compared_cell_by_cell():
     assert page.count("<article") == 2
 
 
+def the_layers_may_lie_on_several_devices():
+    call(*RUN, "-o", "parts.db", "-q", "--device", "torch:cpu,cpu")
+    across = json.loads(call("compare", "torch.db", "parts.db", "--across-backends", "--json")[0])
+    assert across["pairs"] == 36 and across["only_first"] == 0
+    for r in across["rows"]:
+        assert abs(r["difference"]) < 1e-3, r
+        assert r["equal_sets"] == r["sets"], r
+
+
 def a_question_is_answered_on_it():
     words = ["ask", "--model", "builtin", "--text", "a b c d e f g h " * 20, "which?",
              "--rules", "full,h2o", "--budget", "50%", "--max-tokens", "4", "--json"]
@@ -107,7 +116,7 @@ def a_question_is_answered_on_it():
 TESTS = [results_say_which_backend_made_them, native_results_promise_their_bits,
          another_backend_is_another_experiment, the_same_command_has_nothing_left_to_do,
          another_version_does_not_continue, backends_are_compared_cell_by_cell,
-         a_question_is_answered_on_it]
+         the_layers_may_lie_on_several_devices, a_question_is_answered_on_it]
 
 
 def main():
