@@ -1,7 +1,7 @@
 #!/bin/bash
 # gpu_check.sh - what a machine with a GPU must show, in under nine minutes.
 #
-#   tools/gpu_check.sh pack [MODEL]  after a build: all that is needed, in build/gpu-check
+#   tools/gpu_check.sh pack [MODEL]  what was built here and is needed there, in build/gpu-check
 #   tools/gpu_check.sh [DEVICE]      there: runs everything on DEVICE (torch:cuda:0)
 #
 # PyTorch is that of FLEXBUDGET_TORCH, of the active virtual environment or of python3.
@@ -26,6 +26,12 @@ copy() { # FILE FOLDER: with the libraries it is linked with, but for those of t
 
 if [ "${1:-}" = pack ]; then
     set -e
+    for file in flexbudget bench/engine_bench "${tests[@]/#/tests/}"; do
+        [ -x "$build/$file" ] && continue
+        echo "gpu_check.sh: there is no $build/$file; make it first, as the others: make all $build/bench/engine_bench" \
+            "${tests[*]/#/$build/tests/}" >&2
+        exit 1
+    done
     rm -rf "$pack"
     copy "$build/flexbudget" "$pack"
     copy "$build/bench/engine_bench" "$pack"
@@ -52,7 +58,8 @@ passed=0 failed=0
 step() { # NAME COMMAND...
     local name=$1 start=$SECONDS
     shift
-    if timeout 240 "$@" >"$out/$name.log" 2>&1; then
+    # through a shell of its own: `timeout` knows no functions
+    if timeout 240 bash -c '"$@"' step "$@" >"$out/$name.log" 2>&1; then
         passed=$((passed + 1))
         printf '%-22s passed  %4d s\n' "$name" $((SECONDS - start))
     else
@@ -61,7 +68,13 @@ step() { # NAME COMMAND...
     fi
 }
 
-has_device() { "$program" doctor | tee "$out/doctor.txt" | grep -F "${device#torch:}"; }
+has_device() { # by doctor, which says why not
+    "$program" doctor >"$out/doctor.txt"
+    "$program" doctor --json | grep -F "\"$device\"" || {
+        sed -n '/^torch/p; /^ *devices/p' "$out/doctor.txt"
+        return 1
+    }
+}
 
 recall() { # DEVICE FILE OPTION...: the built-in model under every rule
     local where=$1 file=$2
@@ -80,6 +93,8 @@ time_of() { # NAME ARGUMENT...: seconds of a pass or of a step of the real model
     grep -o '"seconds":[0-9.e-]*' "$out/$name.log"
 }
 
+export program out device
+export -f has_device recall agree
 nvidia-smi >"$out/nvidia-smi.txt" 2>&1
 rm -f "$out"/*.db
 step device has_device
