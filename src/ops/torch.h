@@ -70,6 +70,8 @@ typedef struct fb_torch {
 
 /* Starts a kernel on a device. */
 void fb_torch_begin(fb_torch *torch, int device);
+/* On the device of an array; `self` as what it is. */
+fb_torch *fb_torch_begin_at(void *self, const fb_array *where);
 /* Keeps a handle until the end of the kernel; returns it. */
 fb_torch_handle fb_torch_keep(fb_torch *torch, fb_torch_handle handle);
 /* Records a failure of the library ("while doing `what`"); returns NULL. */

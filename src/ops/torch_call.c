@@ -19,6 +19,13 @@ void fb_torch_begin(fb_torch *torch, int device)
     torch->status = FB_OK;
 }
 
+fb_torch *fb_torch_begin_at(void *self, const fb_array *where)
+{
+    fb_torch_begin(self,
+                   ((const fb_torch_storage *)(const void *)where->storage)->device);
+    return self;
+}
+
 static void let_go(fb_torch *torch)
 {
     for (size_t i = 0; i < torch->n_kept; i++)

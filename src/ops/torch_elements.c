@@ -4,17 +4,6 @@
  */
 #include "ops/torch.h"
 
-static int device_of(const fb_array *array)
-{
-    return ((const fb_torch_storage *)(const void *)array->storage)->device;
-}
-
-static fb_torch *begin(void *self, const fb_array *where)
-{
-    fb_torch_begin(self, device_of(where));
-    return self;
-}
-
 /* --- moving --- */
 
 /* A tensor over memory of somebody else, as it lies there. */
@@ -69,7 +58,7 @@ fb_status fb_torch_from_host(void *self, const fb_call *call)
 
 fb_status fb_torch_to_host(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, &call->in[0]);
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
     const fb_array *in = &call->in[0];
 
     fb_torch_check_range(torch);
@@ -83,8 +72,8 @@ fb_status fb_torch_full(void *self, const fb_call *call)
 {
     fb_torch *torch = self;
 
-    fb_torch_begin(torch,
-                   call->out.persists ? device_of(&call->out) : torch->part_device);
+    fb_torch_begin(torch, torch->part_device);
+    if (call->out.persists) (void)fb_torch_begin_at(torch, &call->out);
     return fb_torch_return(
         torch, call,
         fb_torch_filled(torch, fb_torch_dtype(torch, call->out.dtype), call->out.n_dims,
@@ -93,7 +82,7 @@ fb_status fb_torch_full(void *self, const fb_call *call)
 
 fb_status fb_torch_narrow(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, &call->in[0]);
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
     fb_torch_handle from = fb_torch_of(torch, &call->in[0]);
 
     if (call->in[0].n_dims > 0)
@@ -107,7 +96,7 @@ fb_status fb_torch_narrow(void *self, const fb_call *call)
 static fb_status binary(void *self, const fb_call *call, const char *name,
                         const char *overload)
 {
-    fb_torch *torch = begin(self, &call->in[0]);
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
     const fb_torch_handle a = fb_torch_of(torch, &call->in[0]);
     const fb_torch_handle b = fb_torch_of(torch, &call->in[1]);
 
@@ -118,7 +107,7 @@ static fb_status binary(void *self, const fb_call *call, const char *name,
 
 static fb_status unary(void *self, const fb_call *call, const char *name)
 {
-    fb_torch *torch = begin(self, &call->in[0]);
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
     const fb_torch_handle a = fb_torch_of(torch, &call->in[0]);
 
     return fb_torch_return(
@@ -127,7 +116,7 @@ static fb_status unary(void *self, const fb_call *call, const char *name)
 
 fb_status fb_torch_add(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, &call->in[0]);
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
 
     return fb_torch_return(torch, call,
                            fb_torch_plus(torch, fb_torch_of(torch, &call->in[0]),
@@ -152,7 +141,7 @@ fb_status fb_torch_maximum(void *self, const fb_call *call)
 
 fb_status fb_torch_scale(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, &call->in[0]);
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
     const fb_torch_handle a = fb_torch_of(torch, &call->in[0]);
 
     return fb_torch_return(
@@ -192,7 +181,7 @@ static fb_torch_handle reduced(fb_torch *torch, const char *name, fb_torch_handl
 
 fb_status fb_torch_sum(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, &call->in[0]);
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
 
     return fb_torch_return(torch, call,
                            reduced(torch, "aten::sum", fb_torch_of(torch, &call->in[0]),
@@ -201,7 +190,7 @@ fb_status fb_torch_sum(void *self, const fb_call *call)
 
 fb_status fb_torch_mean(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, &call->in[0]);
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
 
     return fb_torch_return(torch, call,
                            reduced(torch, "aten::mean",
@@ -211,7 +200,7 @@ fb_status fb_torch_mean(void *self, const fb_call *call)
 /* In two passes. (var.correction has an argument that the C ABI cannot carry.) */
 fb_status fb_torch_var(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, &call->in[0]);
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
     const int64_t n = call->in[0].shape[call->dim];
     const fb_torch_handle a = fb_torch_of(torch, &call->in[0]);
     const fb_torch_handle mean = reduced(torch, "aten::mean", a, call->dim, true);
@@ -225,7 +214,7 @@ fb_status fb_torch_var(void *self, const fb_call *call)
 
 fb_status fb_torch_amax(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, &call->in[0]);
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
     const fb_torch_handle a = fb_torch_of(torch, &call->in[0]);
 
     return fb_torch_return(torch, call,
@@ -236,7 +225,7 @@ fb_status fb_torch_amax(void *self, const fb_call *call)
 
 fb_status fb_torch_softmax(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, &call->in[0]);
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
     const fb_torch_handle a = fb_torch_of(torch, &call->in[0]);
 
     return fb_torch_return(torch, call, OP_("softmax", "int", T_(a), I_(-1), NONE_));
@@ -284,7 +273,7 @@ static fb_status nothing(fb_torch *torch, const fb_call *call)
 
 fb_status fb_torch_avg_pool1d(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, &call->in[0]);
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
     fb_torch_handle a;
 
     if (is_empty(call)) return nothing(torch, call);
@@ -296,7 +285,7 @@ fb_status fb_torch_avg_pool1d(void *self, const fb_call *call)
 
 fb_status fb_torch_max_pool1d(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, &call->in[0]);
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
     fb_torch_handle a;
 
     if (is_empty(call)) return nothing(torch, call);
@@ -317,7 +306,7 @@ static fb_torch_handle factor(fb_torch *torch, const fb_array *array, bool trans
 
 fb_status fb_torch_bmm(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, &call->in[0]);
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
     const fb_torch_handle a = factor(torch, &call->in[0], call->transpose_a);
     const fb_torch_handle b = factor(torch, &call->in[1], call->transpose_b);
 
@@ -340,7 +329,7 @@ static void refuse_nan(fb_torch *torch, fb_torch_handle a)
 
 fb_status fb_torch_topk(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, &call->in[0]);
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
     const fb_torch_handle a = fb_torch_of(torch, &call->in[0]);
     const int last = call->in[0].n_dims - 1;
     fb_torch_handle order;
@@ -372,7 +361,7 @@ static void refuse_outside(fb_torch *torch, fb_torch_handle index, int64_t n)
 
 fb_status fb_torch_gather(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, &call->in[0]);
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
     const fb_torch_handle a = fb_torch_of(torch, &call->in[0]);
     const fb_torch_handle index = fb_torch_of(torch, &call->in[1]);
 

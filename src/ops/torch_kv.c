@@ -10,13 +10,6 @@
 
 #include <float.h>
 
-static fb_torch *begin(void *self, const fb_kv *kv)
-{
-    fb_torch_begin(self,
-                   ((const fb_torch_storage *)(const void *)kv->array.storage)->device);
-    return self;
-}
-
 static fb_torch_handle rows_from(fb_torch *torch, const fb_kv *kv, int64_t first)
 {
     return fb_torch_rows(torch, kv, first, 2 * kv->first[kv->n_slots]);
@@ -133,7 +126,7 @@ static fb_torch_handle write_places(fb_torch *torch, const fb_call *call, int64_
 
 fb_status fb_torch_kv_write(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, call->to);
+    fb_torch *torch = fb_torch_begin_at(self, &call->to->array);
     const int64_t rows = call->in[0].shape[0], d = call->head_dim;
     const int64_t n = 2 * call->kv_heads * d;
     const fb_dtype dtype = call->to->array.dtype;
@@ -153,7 +146,7 @@ fb_status fb_torch_kv_write(void *self, const fb_call *call)
 
 fb_status fb_torch_kv_copy(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, call->from);
+    fb_torch *torch = fb_torch_begin_at(self, &call->from->array);
     const int64_t n = fb_kv_capacity(call->to, call->to_slot);
     const int64_t keys = 2 * call->from->first[call->from_slot];
     const int64_t values = keys + fb_kv_capacity(call->from, call->from_slot);
@@ -175,7 +168,7 @@ fb_status fb_torch_kv_copy(void *self, const fb_call *call)
 /* Pairs of one head of the keys of the first n entries; in f32, written back rounded. */
 fb_status fb_torch_kv_turn(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, call->to);
+    fb_torch *torch = fb_torch_begin_at(self, &call->to->array);
     const int64_t n = call->in[0].shape[0], r = call->in[0].shape[1];
     const fb_torch_handle rows = rows_from(torch, call->to, 0);
     const fb_torch_handle slot =
@@ -197,7 +190,7 @@ fb_status fb_torch_kv_turn(void *self, const fb_call *call)
 
 fb_status fb_torch_kv_read(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, call->from);
+    fb_torch *torch = fb_torch_begin_at(self, &call->from->array);
     const int64_t n_slots = call->out.shape[0], m = call->out.shape[1];
     const fb_torch_handle rows = rows_from(torch, call->from, 0);
     const int32_t f32 = torch->lib->aoti_torch_dtype_float32();

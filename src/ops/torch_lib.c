@@ -5,10 +5,12 @@
 #include "ops/torch_lib.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static fb_torch_lib the_lib;
 static bool is_open;
@@ -24,6 +26,48 @@ static const char *why_not(char *out, size_t n)
     (void)snprintf(out, n, "%s", text == NULL ? "no reason was given" : text);
     out[strcspn(out, "\n")] = '\0';
     return out;
+}
+
+/* A library that was not copied to its end: the loader would be stopped by a signal where
+ * the file has no more pages. The table of sections is the last thing in it. */
+static bool is_cut(const char *directory, const char *name)
+{
+    char path[4200];
+    Elf64_Ehdr head = {.e_shoff = 0};
+    struct stat info;
+    FILE *file;
+    bool is;
+
+    if (!fb_torch_has(directory, name) ||
+        snprintf(path, sizeof path, "%s/%s", directory, name) >= (int)sizeof path)
+        return false;
+    file = fopen(path, "rb");
+    if (file == NULL) return false;
+    is = fread(&head, sizeof head, 1, file) == 1 && fstat(fileno(file), &info) == 0 &&
+         memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 &&
+         (uint64_t)info.st_size <
+             head.e_shoff + (uint64_t)head.e_shnum * head.e_shentsize;
+    (void)fclose(file);
+    return is;
+}
+
+static fb_status refuse_cut(const char *directory)
+{
+    static const char *const names[] = {
+        "libc10.so",        "libtorch_cpu.so", "libtorch.so",     "libc10_cuda.so",
+        "libtorch_cuda.so", "libc10_hip.so",   "libtorch_hip.so", "libtorch_xpu.so"};
+    char name[64];
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        (void)snprintf(name, sizeof name, "lib/%s", names[i]);
+        if (is_cut(directory, name))
+            return fb_fail(
+                FB_UNSUPPORTED,
+                "PyTorch in '%s' cannot be loaded: %s is cut short; install it "
+                "again",
+                directory, name);
+    }
+    return FB_OK;
 }
 
 static void *open_file(const char *directory, const char *name)
@@ -53,6 +97,7 @@ static fb_status open_library(const char *directory, int threads, void **out)
 
     *out = loaded(directory);
     if (*out != NULL) return FB_OK;
+    FB_TRY(refuse_cut(directory));
     (void)snprintf(text, sizeof text, "%d", threads);
     /* Idle threads of its OpenMP wait for milliseconds: beside other work that made a step
      * eight times as long. What the user has set stays; a policy counts less than a number. */

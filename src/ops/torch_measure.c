@@ -9,13 +9,6 @@
 /* Rows that are compared in double at a time. */
 enum { ROWS_AT_ONCE = 16 };
 
-static fb_torch *begin(void *self, const fb_array *where)
-{
-    fb_torch_begin(self,
-                   ((const fb_torch_storage *)(const void *)where->storage)->device);
-    return self;
-}
-
 static void refuse_nan(fb_torch *torch, const double *x, int64_t n, enum fb_op op)
 {
     for (int64_t i = 0; torch->status == FB_OK && i < n; i++)
@@ -43,7 +36,7 @@ static void look(fb_torch *torch, fb_torch_handle x, int64_t rows, double *both)
 
 fb_status fb_torch_argmax(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, &call->in[0]);
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
     const int64_t rows = call->in[0].shape[0];
     double *both = fb_alloc(FB_ACCOUNT_scratch, (size_t)(2 * rows + 1) * sizeof *both);
     int32_t *out = call->host_out;
@@ -94,7 +87,7 @@ static fb_status by_rows(void *self, const fb_call *call, const fb_array *of,
     fb_status status = FB_OK;
 
     for (int64_t r = 0; status == FB_OK && r < rows; r += ROWS_AT_ONCE) {
-        fb_torch *torch = begin(self, of);
+        fb_torch *torch = fb_torch_begin_at(self, of);
 
         if (r == 0) fb_torch_check_range(torch);
         measure(torch, call, r, fb_smaller(ROWS_AT_ONCE, rows - r));

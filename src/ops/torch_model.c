@@ -18,18 +18,6 @@ enum { BLOCK_ROWS = 32 };
 /* Bytes of a weight that are unpacked on the host at a time. */
 enum { UNPACK_BYTES = 16 << 20 };
 
-static int device_of(const fb_array *array)
-{
-    return ((const fb_torch_storage *)(const void *)array->storage)->device;
-}
-
-/* Where the weight lies, there it is used. */
-static fb_torch *begin(void *self, const fb_array *where)
-{
-    fb_torch_begin(self, device_of(where));
-    return self;
-}
-
 static int32_t f32(const fb_torch *torch)
 {
     return torch->lib->aoti_torch_dtype_float32();
@@ -110,7 +98,7 @@ fb_status fb_torch_weight_new(void *self, fb_array *weight,
 
 fb_status fb_torch_embedding(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, &call->in[0]);
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
     const fb_torch_storage *weight = (const void *)call->in[0].storage;
     const int32_t i64 = torch->lib->aoti_torch_dtype_int64();
     const int64_t n = call->out.shape[0];
@@ -152,7 +140,7 @@ static fb_torch_handle in_blocks(fb_torch *torch, fb_torch_handle x, int64_t row
 
 fb_status fb_torch_linear(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, &call->in[1]);
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[1]);
     const fb_torch_storage *weight = (const void *)call->in[1].storage;
     const int64_t rows = call->out.shape[0], n = call->out.shape[1];
     fb_torch_handle x = fb_torch_of(torch, &call->in[0]), y;
@@ -178,7 +166,7 @@ static fb_torch_handle normed(fb_torch *torch, fb_torch_handle x,
 
 fb_status fb_torch_rms_norm(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, &call->in[1]);
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[1]);
 
     return fb_torch_return(
         torch, call,
@@ -199,7 +187,7 @@ static fb_torch_handle heads_of(fb_torch *torch, const fb_array *x, int64_t from
 /* In place: where x lies. */
 fb_status fb_torch_head_norm_(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, &call->out);
+    fb_torch *torch = fb_torch_begin_at(self, &call->out);
     const int64_t d = call->head_dim;
     const fb_torch_handle x =
         heads_of(torch, &call->out, call->start * d, call->heads, d, d);
@@ -257,7 +245,7 @@ static fb_torch_handle through(fb_torch *torch, const fb_call *call, const char 
 
 fb_status fb_torch_swiglu(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, &call->in[0]);
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
     const fb_torch_handle gate =
         through(torch, call, "aten::silu", half(torch, call, 0));
     const fb_torch_handle up = half(torch, call, 1);
@@ -270,7 +258,7 @@ fb_status fb_torch_swiglu(void *self, const fb_call *call)
 fb_status fb_torch_geglu(void *self, const fb_call *call)
 {
     static const double a = 1.5957691216057308, b = 0.07135481627260025;
-    fb_torch *torch = begin(self, &call->in[0]);
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
     const fb_torch_handle x = half(torch, call, 0), up = half(torch, call, 1);
     const fb_torch_handle room = apart(torch, call);
     fb_torch_handle u = OP_("mul", "Tensor", T_(x), T_(x));
@@ -299,12 +287,12 @@ static bool is_whole(fb_torch *torch, const fb_array *a)
 
 fb_status fb_torch_add_(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, &call->out);
+    fb_torch *torch = fb_torch_begin_at(self, &call->out);
     fb_torch_storage *storage = (fb_torch_storage *)(void *)call->out.storage;
     const bool moves = is_whole(torch, &call->out);
     fb_torch_handle a, sum, old = storage->tensor;
 
-    if (moves) fb_torch_begin(torch, device_of(&call->in[1]));
+    if (moves) (void)fb_torch_begin_at(torch, &call->in[1]);
     a = fb_torch_of(torch, &call->out);
     sum = fb_torch_plus(torch, a, fb_torch_of(torch, &call->in[1]), 1);
     if (!moves) {
@@ -332,7 +320,7 @@ void fb_torch_turn(fb_torch *torch, fb_torch_handle x, fb_torch_handle y,
 
 fb_status fb_torch_rotary(void *self, const fb_call *call)
 {
-    fb_torch *torch = begin(self, &call->out);
+    fb_torch *torch = fb_torch_begin_at(self, &call->out);
     const int64_t d = call->head_dim, r = call->in[1].shape[1],
                   rows = call->out.shape[0];
 
