@@ -154,6 +154,11 @@ fb_torch_handle fb_torch_plus(fb_torch *torch, fb_torch_handle a, fb_torch_handl
                               double alpha);
 /* The tensor of an array that is changed in place: fails if it is on another device. */
 fb_torch_handle fb_torch_in_place(fb_torch *torch, const fb_array *array);
+/* A copy on the device of the call, or the tensor itself if it is there. */
+fb_torch_handle fb_torch_here(fb_torch *torch, fb_torch_handle handle, int32_t dtype);
+/* b behind a in dimension `dim`. */
+fb_torch_handle fb_torch_join(fb_torch *torch, fb_torch_handle a, fb_torch_handle b,
+                              int dim);
 /* Copies into a view, converting. */
 void fb_torch_copy(fb_torch *torch, fb_torch_handle to, fb_torch_handle from);
 fb_torch_handle fb_torch_new(fb_torch *torch, int32_t dtype, int n,

@@ -201,45 +201,50 @@ static fb_torch_handle pass(const struct attention *a, fb_torch_padded all,
 
 /* --- a batch --- */
 
+/* Entries of the members' contexts, or of their tails, picked to `length`; masked scores of
+ * them. NULL where there are none. */
+static fb_torch_handle side(const struct attention *a, fb_torch_handle q,
+                            const struct members *members, const fb_part **parts,
+                            bool of_tail, int64_t length, fb_torch_padded *out)
+{
+    fb_torch *torch = a->torch;
+    const int64_t n = members->n;
+    fb_torch_handle s;
+
+    if (length == 0) return NULL;
+    for (int64_t i = 0; i < n; i++)
+        parts[i] =
+            of_tail ? &members->segments[i]->tail : &members->segments[i]->context;
+    *out = fb_torch_pick(torch, parts, n, length);
+    s = scores(a, q, out->keys, n, length);
+    hide(a, s,
+         fb_torch_unseen(torch, members->segments, n, a->t, a->attend->window, of_tail,
+                         length));
+    return s;
+}
+
 static fb_torch_handle both(const struct attention *a, fb_torch_handle q,
                             const struct members *members, int64_t length,
                             int64_t tail_length)
 {
     fb_torch *torch = a->torch;
-    const int64_t n = members->n, window = a->attend->window;
+    const int64_t n = members->n;
     const fb_part **parts = fb_alloc(FB_ACCOUNT_scratch, (size_t)n * sizeof *parts);
     fb_torch_padded context = {.length = 0}, tail = {.length = 0};
-    fb_torch_handle s[2] = {NULL, NULL}, p, o;
+    fb_torch_handle s, s_tail, p, o;
 
     if (parts == NULL) {
         torch->status = fb_fail(FB_NO_MEMORY, "no memory for a batch");
         return NULL;
     }
-    for (int64_t i = 0; i < n; i++)
-        parts[i] = &members->segments[i]->context;
-    if (length > 0) {
-        context = fb_torch_pick(torch, parts, n, length);
-        s[0] = scores(a, q, context.keys, n, length);
-        hide(a, s[0],
-             fb_torch_unseen(torch, members->segments, n, a->t, window, false, length));
-    }
-    for (int64_t i = 0; i < n; i++)
-        parts[i] = &members->segments[i]->tail;
-    if (tail_length > 0) {
-        tail = fb_torch_pick(torch, parts, n, tail_length);
-        s[1] = scores(a, q, tail.keys, n, tail_length);
-        hide(a, s[1],
-             fb_torch_unseen(torch, members->segments, n, a->t, window, true,
-                             tail_length));
-    }
+    s = side(a, q, members, parts, false, length, &context);
+    s_tail = side(a, q, members, parts, true, tail_length, &tail);
     fb_free(parts);
-    if (length > 0 && tail_length > 0) {
-        const fb_torch_value pair[] = {T_(s[0]), T_(s[1])};
-
-        p = softmax(a, OP_("cat", "", fb_torch_list_from(torch, 2, pair), I_(3)));
-    } else {
-        p = softmax(a, length > 0 ? s[0] : s[1]);
-    }
+    if (length == 0)
+        s = s_tail;
+    else if (tail_length > 0)
+        s = fb_torch_join(torch, s, s_tail, 3);
+    p = softmax(a, s);
     if (a->sequences == 1) make_signals(a, p, members);
     if (tail_length == 0) return weighted(a, p, 0, length, context.values, n);
     o = weighted(a, p, length, tail_length, tail.values, n);
@@ -303,13 +308,7 @@ static fb_torch_handle batch(const struct attention *a, struct members *members,
         for (int64_t m = 0; m < members->n; m++)
             order[members->which[m]] = done + m;
         done += members->n;
-        if (o == NULL) {
-            o = part;
-        } else {
-            const fb_torch_value pair[] = {T_(o), T_(part)};
-
-            o = OP_("cat", "", fb_torch_list_from(torch, 2, pair), I_(0));
-        }
+        o = o == NULL ? part : fb_torch_join(torch, o, part, 0);
     }
     return rows_at(a, o, order, n);
 }

@@ -72,11 +72,18 @@ static struct plan *look_up(fb_torch *torch, const struct key *key)
     }
 }
 
-/* A table is forgotten when there are too many, so the call at work holds on to it. */
-static fb_torch_handle lend(fb_torch *torch, const struct plan *plan)
+static bool is_there(const struct plan *plan)
+{
+    return plan != NULL && plan->key != NULL;
+}
+
+/* Gives the key up. A table is forgotten when there are too many, so the call at work holds
+ * on to it. */
+static fb_torch_handle lend(fb_torch *torch, const struct plan *plan, struct key *key)
 {
     fb_torch_handle own = NULL;
 
+    fb_free(key->key);
     if (torch->status != FB_OK) return NULL;
     if (torch->lib->aoti_torch_new_tensor_handle(plan->table, &own) != 0)
         return fb_torch_failed(torch, "new_tensor_handle");
@@ -113,10 +120,7 @@ fb_torch_handle fb_torch_numbers(fb_torch *torch, const int64_t *x, int64_t n)
     for (int64_t i = 0; i < n; i++)
         add(&key, x[i]);
     plan = look_up(torch, &key);
-    if (plan != NULL && plan->key != NULL) {
-        fb_free(key.key);
-        return lend(torch, plan);
-    }
+    if (is_there(plan)) return lend(torch, plan, &key);
     return remember(torch, plan, &key, fb_torch_upload(torch, i64, 1, &n, x));
 }
 
@@ -272,10 +276,7 @@ static fb_torch_handle places_of(fb_torch *torch, const struct sources *sources,
         add(&key, parts[p]->n);
     }
     plan = look_up(torch, &key);
-    if (plan != NULL && plan->key != NULL) {
-        fb_free(key.key);
-        return lend(torch, plan);
-    }
+    if (is_there(plan)) return lend(torch, plan, &key);
     return remember(torch, plan, &key, make_places(torch, sources, parts, n, length));
 }
 
@@ -452,10 +453,7 @@ fb_torch_handle fb_torch_unseen(fb_torch *torch, const fb_segment *const *segmen
         add_segment(&key, s, window, of_tail);
     }
     plan = all || is_hidden ? NULL : look_up(torch, &key);
-    if (plan != NULL && plan->key != NULL) {
-        fb_free(key.key);
-        return lend(torch, plan);
-    }
+    if (is_there(plan)) return lend(torch, plan, &key);
     if (!all)
         return remember(
             torch, plan, &key,

@@ -8,8 +8,6 @@
 
 #include "base/number.h"
 
-#include <float.h>
-
 static fb_torch_handle rows_from(fb_torch *torch, const fb_kv *kv, int64_t first)
 {
     return fb_torch_rows(torch, kv, first, 2 * kv->first[kv->n_slots]);
@@ -47,13 +45,9 @@ static void note_range(fb_torch *torch, fb_torch_handle x, fb_dtype dtype)
 
     torch->too_large = dtype == FB_F16 ? 65520 : 3.3961775292304957e38;
     if (torch->largest != NULL)
-        most =
-            OP_("maximum", "", T_(most),
-                T_(OP_("to", "device", T_(torch->largest),
-                       (fb_torch_value)(uint32_t)torch->devices[torch->at].type << 32 |
-                           (uint32_t)torch->devices[torch->at].index,
-                       E_(torch->lib->aoti_torch_dtype_float32()), B_(false), B_(false),
-                       NONE_)));
+        most = OP_("maximum", "", T_(most),
+                   T_(fb_torch_here(torch, torch->largest,
+                                    torch->lib->aoti_torch_dtype_float32())));
     if (torch->status != FB_OK) return;
     if (torch->lib->aoti_torch_new_tensor_handle(most, &own) != 0) {
         (void)fb_torch_failed(torch, "new_tensor_handle");

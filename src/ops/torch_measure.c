@@ -24,14 +24,11 @@ static void look(fb_torch *torch, fb_torch_handle x, int64_t rows, double *both)
     fb_torch_handle most = OP_("amax", "", T_(x), INTS_(1), B_(false));
     fb_torch_handle at =
         OP_("argmax", "", T_(x), fb_torch_some(torch, I_(1)), B_(false));
-    fb_torch_value pair[2];
 
     most = fb_torch_cast(torch, most, f64);
     at = fb_torch_cast(torch, at, f64);
-    pair[0] = T_(most);
-    pair[1] = T_(at);
-    fb_torch_download(torch, OP_("cat", "", fb_torch_list_from(torch, 2, pair), I_(0)),
-                      f64, both, (size_t)(2 * rows) * sizeof *both);
+    fb_torch_download(torch, fb_torch_join(torch, most, at, 0), f64, both,
+                      (size_t)(2 * rows) * sizeof *both);
 }
 
 fb_status fb_torch_argmax(void *self, const fb_call *call)

@@ -44,29 +44,35 @@ fb_torch_handle fb_torch_view(fb_torch *torch, fb_torch_handle base, int n,
     return fb_torch_keep(torch, view);
 }
 
-/* On the device of the call. */
-static fb_torch_handle here(fb_torch *torch, fb_torch_handle handle, int device,
-                            int32_t dtype)
+fb_torch_handle fb_torch_here(fb_torch *torch, fb_torch_handle handle, int32_t dtype)
 {
     const fb_torch_device *to = &torch->devices[torch->at];
     const fb_torch_value place =
         (fb_torch_value)(uint32_t)to->type << 32 | (uint32_t)to->index;
 
-    if (device == torch->at) return handle;
     return OP_("to", "device", T_(handle), place, E_(dtype), B_(false), B_(false),
                NONE_);
+}
+
+/* The elements of an array under a shape, on their own device. */
+static fb_torch_handle there(fb_torch *torch, const fb_array *array, int n,
+                             const int64_t *sizes)
+{
+    const fb_torch_storage *storage = (const void *)array->storage;
+    int64_t strides[FB_MAX_DIMS + 2];
+
+    strides_of(n, sizes, strides);
+    return fb_torch_view(torch, storage->tensor, n, sizes, strides, array->offset);
 }
 
 fb_torch_handle fb_torch_shaped(fb_torch *torch, const fb_array *array, int n,
                                 const int64_t *sizes)
 {
     const fb_torch_storage *storage = (const void *)array->storage;
-    int64_t strides[FB_MAX_DIMS + 2];
+    const fb_torch_handle view = there(torch, array, n, sizes);
 
-    strides_of(n, sizes, strides);
-    return here(torch,
-                fb_torch_view(torch, storage->tensor, n, sizes, strides, array->offset),
-                storage->device, fb_torch_dtype(torch, array->dtype));
+    if (storage->device == torch->at) return view;
+    return fb_torch_here(torch, view, fb_torch_dtype(torch, array->dtype));
 }
 
 fb_torch_handle fb_torch_of(fb_torch *torch, const fb_array *array)
@@ -76,12 +82,7 @@ fb_torch_handle fb_torch_of(fb_torch *torch, const fb_array *array)
 
 fb_torch_handle fb_torch_there(fb_torch *torch, const fb_array *array)
 {
-    const fb_torch_storage *storage = (const void *)array->storage;
-    int64_t strides[FB_MAX_DIMS + 2];
-
-    strides_of(array->n_dims, array->shape, strides);
-    return fb_torch_view(torch, storage->tensor, array->n_dims, array->shape, strides,
-                         array->offset);
+    return there(torch, array, array->n_dims, array->shape);
 }
 
 fb_torch_handle fb_torch_in_place(fb_torch *torch, const fb_array *array)
@@ -197,6 +198,14 @@ fb_torch_handle fb_torch_plus(fb_torch *torch, fb_torch_handle a, fb_torch_handl
     if (torch->lib->aoti_torch_aten_subtract_Tensor(a, b, -alpha, &sum) != 0)
         return fb_torch_failed(torch, "aten::subtract");
     return fb_torch_keep(torch, sum);
+}
+
+fb_torch_handle fb_torch_join(fb_torch *torch, fb_torch_handle a, fb_torch_handle b,
+                              int dim)
+{
+    const fb_torch_value pair[] = {T_(a), T_(b)};
+
+    return OP_("cat", "", fb_torch_list_from(torch, 2, pair), I_(dim));
 }
 
 fb_torch_handle fb_torch_filled(fb_torch *torch, int32_t dtype, int n,

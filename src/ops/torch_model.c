@@ -124,13 +124,11 @@ static fb_torch_handle in_blocks(fb_torch *torch, fb_torch_handle x, int64_t row
     const int64_t missing = blocks * BLOCK_ROWS - rows;
     fb_torch_handle w = OP_("transpose", "int", T_(weight), I_(0), I_(1)), y;
 
-    if (missing > 0) {
-        const fb_torch_value pair[] = {
-            T_(x), T_(fb_torch_filled(torch, torch->weight_dtype, 2,
-                                      (const int64_t[]){missing, k}, 0))};
-
-        x = OP_("cat", "", fb_torch_list_from(torch, 2, pair), I_(0));
-    }
+    if (missing > 0)
+        x = fb_torch_join(torch, x,
+                          fb_torch_filled(torch, torch->weight_dtype, 2,
+                                          (const int64_t[]){missing, k}, 0),
+                          0);
     x = OP_("reshape", "", T_(x), INTS_(blocks, BLOCK_ROWS, k));
     w = OP_("expand", "", T_(w), INTS_(blocks, k, n), B_(false));
     y = OP_("bmm", "", T_(x), T_(w));
