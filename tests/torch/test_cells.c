@@ -10,8 +10,7 @@
 #include "tests/support/every_rule.h"
 #include "tests/support/random_llama.h"
 #include "tests/support/rig.h"
-
-#include <dlfcn.h>
+#include "tests/support/torch_threads.h"
 
 enum { CELLS = 50, N = 90, PROMPT = 3, ANSWER = 5, FREE = 5 };
 
@@ -77,20 +76,9 @@ static void check_model(const char *path, int threads)
     rig_close(&r);
 }
 
-/* PyTorch asks OpenMP how many there are, at every call. */
-static void set_threads(int threads)
-{
-    void *found = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
-    void (*set)(int);
-
-    if (found == NULL) return;
-    memcpy(&set, &found, sizeof set);
-    set(threads);
-}
-
 static void check_models(int threads)
 {
-    set_threads(threads);
+    torch_set_threads(threads);
     rig_text(ids, N + PROMPT + ANSWER, 8);
     check_model(test_path(folder, "random.gguf"), threads);
     if (threads > 1) check_model("builtin", threads);

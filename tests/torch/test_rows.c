@@ -12,8 +12,7 @@
 #include "tests/support/device.h"
 #include "tests/support/numbers.h"
 #include "tests/support/test.h"
-
-#include <dlfcn.h>
+#include "tests/support/torch_threads.h"
 
 enum { ROWS = 61 };
 
@@ -322,17 +321,6 @@ static void check_rows(int threads)
     if (threads <= 2) check_attention(threads);
 }
 
-/* PyTorch asks OpenMP how many there are, at every call. */
-static void set_threads(int threads)
-{
-    void *found = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
-    void (*set)(int);
-
-    if (found == NULL) return;
-    memcpy(&set, &found, sizeof set);
-    set(threads);
-}
-
 static void a_row_has_its_bits_in_any_group(void **state)
 {
     static const int threads[] = {1, 2, 7};
@@ -341,7 +329,7 @@ static void a_row_has_its_bits_in_any_group(void **state)
     for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
         assert_ok(fb_ops_open(
             &ops, &(fb_ops_options){.device = test_device(), .threads = threads[i]}));
-        set_threads(threads[i]);
+        torch_set_threads(threads[i]);
         check_rows(threads[i]);
         fb_ops_close(ops);
     }
@@ -355,7 +343,7 @@ static void nor_do_half_weights_change_it(void **state)
 
     (void)state;
     n_different = 0;
-    set_threads(2);
+    torch_set_threads(2);
     for (int t = 0; t < 2; t++) {
         assert_ok(fb_ops_open(&ops, &(fb_ops_options){.device = test_device(),
                                                       .precision = types[t],
