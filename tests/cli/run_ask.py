@@ -109,6 +109,13 @@ def so_far(lines):
     return int(found[1]) if found else 0
 
 
+def whole_frames(terminal):
+    """The frames of the growing answers; a piece of output may end in the middle of one."""
+    return [frame for frame in terminal.frames
+            if frame and frame[-1].startswith("answering  ")
+            and [line for line in frame if line in HEADS] == ["full", "knorm"]]
+
+
 def elsewhere(file, line):
     """The same command with its stdout in a file."""
     return ["sh", "-c", 'exec "$@" > "$0"', str(file), *line]
@@ -117,15 +124,9 @@ def elsewhere(file, line):
 def test_growth(_):
     """Each frame goes on where the last one was, and fits the screen."""
     terminal = screen.Terminal(slow("builtin", "--max-tokens", "16000"), ENVIRONMENT, 16, 100)
-    wait_for(terminal, lambda lines: len({so_far(frame) for frame in terminal.frames}) > 4)
-    # a piece of output may end in the middle of a frame
-    seen = [so_far(frame) for frame in terminal.frames
-            if frame and frame[-1].startswith("answering  ")
-            and [line for line in frame if line in HEADS] == ["full", "knorm"]]
-    assert len(seen) > 1 and seen == sorted(seen), seen
-    last = terminal.frames[-1]
-    assert last[-1].startswith("answering  "), last
-    assert [line for line in last if line in HEADS] == ["full", "knorm"], last
+    wait_for(terminal, lambda lines: len({so_far(f) for f in whole_frames(terminal)}) > 4)
+    seen = [so_far(frame) for frame in whole_frames(terminal)]
+    assert seen == sorted(seen), seen
     os.kill(terminal.pid, signal.SIGINT)  # at Ctrl-C the kernel drops what is not read yet
     assert terminal.wait() == 3
     assert terminal.screen.wrapped == 0
