@@ -54,8 +54,8 @@ TARGET_avx2   := -DFB_TARGET=avx2 -DFB_LANES=8 -mavx2 -mfma
 TARGET_avx512 := -DFB_TARGET=avx512 -DFB_LANES=16 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512
 TARGET_neon   := -DFB_TARGET=neon -DFB_LANES=4
 
-ISA_SOURCES := $(wildcard src/ops/isa_*.c)
-LIB_SOURCES := $(filter-out $(ISA_SOURCES),$(wildcard $(foreach part,base ops model cache rule select engine \
+ISA_SOURCES := $(wildcard src/ops/native/isa_*.c)
+LIB_SOURCES := $(filter-out $(ISA_SOURCES),$(wildcard $(foreach part,base ops ops/native ops/torch model cache rule select engine \
                task stats store spec experiment report embed,src/$(part)/*.c) rules/*.c tasks/*.c))
 CLI_SOURCES := $(wildcard src/cli/*.c)
 LIB_OBJECTS := $(LIB_SOURCES:%.c=$(BUILD)/obj/%.o) \
@@ -112,7 +112,7 @@ $(BUILD)/flags: FORCE
 
 # What the sources that make results are, in twelve digits: stored with results, so that those of
 # two builds do not mix. Written only when it changes.
-RESULT_SOURCES := $(sort $(wildcard $(foreach part,include include/flexbudget rules tasks $(addprefix src/,base ops model \
+RESULT_SOURCES := $(sort $(wildcard $(foreach part,include include/flexbudget rules tasks $(addprefix src/,base ops ops/native ops/torch model \
                   cache rule select engine task experiment spec),$(part)/*.[ch])) $(wildcard data/texts/* data/*.txt))
 BUILD_ID := $(BUILD)/gen/experiment/build_id.h
 $(BUILD_ID): FORCE
@@ -194,7 +194,7 @@ fuzz: $(if $(TARGET),$(BUILD)/tests/fuzz/fuzz_$(TARGET)) ## TARGET=gguf SECONDS=
 
 # --- the same digest on every CPU: only libc and threads, so that it runs under qemu ---
 PROBE := $(wildcard tests/probe/*.c)
-PROBE_SOURCES := $(PROBE) $(filter-out $(wildcard src/ops/torch*.c) %/json.c %/yaml.c %/terminal.c %/shown.c,$(filter $(foreach part,base ops model cache \
+PROBE_SOURCES := $(PROBE) $(filter-out src/ops/torch/%.c %/json.c %/yaml.c %/terminal.c %/shown.c,$(filter $(foreach part,base ops model cache \
                  rule select engine,src/$(part)/%) rules/%,$(LIB_SOURCES) $(ISA_SOURCES)))
 PROBE_OBJECTS := $(PROBE_SOURCES:%.c=build/aarch64/obj/%.o)
 CROSS := aarch64-linux-gnu-gcc

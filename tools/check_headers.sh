@@ -7,7 +7,7 @@
 set -uo pipefail
 failed=0
 read -r -a flags <<<"${CHECK_FLAGS:?}"
-for header in include/*.h include/flexbudget/*.h src/*/*.h; do
+for header in include/*.h include/flexbudget/*.h src/*/*.h src/*/*/*.h; do
     target=()
     case $header in
     *'*'* | */list.h) continue ;;

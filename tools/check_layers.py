@@ -77,7 +77,7 @@ def find_ring(graph):
 
 def main():
     wrong, graph = [], {}
-    for path in sorted(Path("src").glob("*/*.[ch]")):
+    for path in sorted(Path("src").glob("*/**/*.[ch]")):
         if path.parts[1] not in BELOW:
             wrong.append(f"{path}: the folder is not in the table of {sys.argv[0]}")
             continue

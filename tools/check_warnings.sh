@@ -15,6 +15,6 @@ if [ $# -eq 0 ]; then
     exit
 fi
 case $1 in
-src/ops/isa_*) flags+=(-DFB_TARGET=plain -DFB_LANES=4 -DFB_SOFT_FMA=1) ;;
+src/ops/native/isa_*) flags+=(-DFB_TARGET=plain -DFB_LANES=4 -DFB_SOFT_FMA=1) ;;
 esac
 clang "${flags[@]}" -fsyntax-only "$1" && gcc "${flags[@]}" -g0 -O2 -S -o /dev/null "$1"

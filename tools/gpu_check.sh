@@ -6,7 +6,7 @@
 #
 # PyTorch is that of FLEXBUDGET_TORCH, of the active virtual environment or of python3.
 # The machine needs neither a compiler nor a network: `pack` copies the program, the tests
-# and their libraries. Without a pack what was built here is used. MODEL (a GGUF file) adds
+# and their libraries. Without a pack, or where the build is newer, what was built is used. MODEL (a GGUF file) adds
 # times of a real model. Each step prints a line; the last is "N passed, N failed". Logs go
 # to $OUT, or build/gpu-check-log.
 #
@@ -44,7 +44,7 @@ fi
 device=${1:-torch:cuda:0}
 out=${OUT:-build/gpu-check-log}
 mkdir -p "$out"
-if [ -d $pack ]; then
+if [ -d $pack ] && [ ! "$build/flexbudget" -nt $pack/flexbudget ]; then
     program=$pack/flexbudget bench=$pack/engine_bench
     export LD_LIBRARY_PATH=$PWD/$pack/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     test_of() { echo "$pack/tests/${1##*/}"; }

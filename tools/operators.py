@@ -73,10 +73,10 @@ def kernel_file(backend, name):
     """The file that defines fb_native_NAME, or for signals that of attention."""
     for kernel in (name, "attention"):
         pattern = re.compile(rf"^fb_status fb_{backend}_{kernel}\(", re.M)
-        found = [path for path in sorted((ROOT / "src/ops").glob(f"{backend}*.c"))
+        found = [path for path in sorted((ROOT / "src/ops" / backend).glob("*.c"))
                  if pattern.search(path.read_text())]
         if len(found) == 1:
-            return found[0].name
+            return f"{backend}/{found[0].name}"
     raise SystemExit(f"operators.py: no kernel fb_{backend}_{name} in src/ops")
 
 

@@ -18,6 +18,7 @@ import threading
 
 import torch
 
+from ._event import Event
 from ._library import Error
 
 BASES = ("sdpa", "eager")  # they take a mask for each head
@@ -220,8 +221,6 @@ class Attached:
         return found
 
     def _open_rule(self):
-        from .torch import Event
-
         devices = tuple(dict.fromkeys(str(p.device) for p in self.model.parameters() if not p.is_meta))
         return Event(self.rule, layers=len(self.layers), devices=devices, **self.options)
 

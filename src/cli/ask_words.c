@@ -283,10 +283,14 @@ void fb_ask_add_json(const fb_ask *ask, const char *question, bool stopped,
     fb_text_printf(out, ", \"model_sha256\": \"%s\", \"question\": ", facts->sha256);
     fb_json_add_string(out, question);
     fb_text_printf(out,
+                   ", \"device\": \"%s\", \"precision\": \"%s\", \"cache\": \"%s\""
                    ", \"query\": \"%s\", \"protect\": \"%s\", \"max_tokens\": %lld, "
                    "\"text_tokens\": %lld, \"prompt_tokens\": %lld, \"full_bytes\": "
                    "%zu, \"window_bytes\": %zu, \"read_seconds\": %.6f, "
                    "\"answer_seconds\": %.6f, \"stopped\": %s, \"answers\": [",
+                   fb_values_text(&plan->spec->values, FB_SET_device),
+                   fb_values_text(&plan->spec->values, FB_SET_precision),
+                   fb_values_text(&plan->spec->values, FB_SET_cache),
                    fb_values_text(&plan->spec->values, FB_SET_query),
                    fb_values_text(&plan->spec->values, FB_SET_protect),
                    (long long)plan->samples[0].max_tokens,

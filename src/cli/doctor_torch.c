@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 #include "base/time.h"
-#include "ops/torch.h"
+#include "ops/torch/torch.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -34,7 +34,7 @@ typedef struct fb_ops_options {
         *isa;    /* NULL: the best this CPU has; "plain", "avx2", "avx512", "neon" */
     int threads; /* 0: what affinity and cgroup allow */
     /* torch only: the package's directory or a Python interpreter; NULL: see
-     * torch_lib.h */
+     * torch/lib.h */
     const char *torch;
     fb_dtype precision; /* torch only: of weights; FB_F32 (0), FB_F16, FB_BF16 */
     /* torch only: products of a batch are computed in one piece. Faster for a few rows,

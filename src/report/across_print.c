@@ -27,6 +27,7 @@ void fb_across_say_difference(fb_text *text, double value)
 {
     char number[32];
 
+    if (fabs(value) < 1e-12) value = 0; /* the last bits of sums */
     if (!(fabs(value) > 0) || fabs(value) >= 0.001) {
         fb_say_signed(text, value, fabs(value) >= 100 ? 1 : 3);
         return;

@@ -9,7 +9,7 @@
 #ifndef FB_TESTS_WATCHED_TORCH_H
 #define FB_TESTS_WATCHED_TORCH_H
 
-#include "ops/torch.h"
+#include "ops/torch/torch.h"
 #include "tests/support/test.h"
 
 enum { WATCHED_NAMES = 32, WATCHED_NAME = 64 };

@@ -20,6 +20,7 @@ import torch  # noqa: E402
 from torch_python import raises  # noqa: E402
 
 import flexbudget.torch as fb  # noqa: E402
+from flexbudget import _event  # noqa: E402
 
 LAYERS, HEADS, KV_HEADS, N, D = 3, 6, 2, 200, 16
 RULES = {
@@ -175,7 +176,7 @@ def what_a_collector_in_another_thread_finds_is_closed_by_its_own():
     keys, _, _ = tensors()
     event = fb.Event("knorm", budget="30%", layers=LAYERS)
     event.layer(0, keys[0])
-    operators = fb._operators(event.devices)
+    operators = _event._operators(event.devices)
     event.itself = event
     del event
     thread = threading.Thread(target=gc.collect)

@@ -5,8 +5,8 @@
  */
 #include "ops/elementary.h"
 
+#include "ops/native/soft_fma.h"
 #include "ops/ops.h"
-#include "ops/soft_fma.h"
 #include "tests/support/numbers.h"
 #include "tests/support/test.h"
 
