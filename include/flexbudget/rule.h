@@ -34,6 +34,9 @@ typedef enum fb_signal {
     FB_READS_POSITION = 1 << 4,
     FB_READS_RANDOM = 1 << 5,
     FB_READS_FUTURE = 1 << 6, /* attention not yet paid: not deployable */
+    FB_READS_QUERIES = 1 << 7, /* and sets `queries` */
+    FB_READS_OUTPUT_WEIGHT = 1 << 8,
+    FB_READS_ROTATION = 1 << 9, /* and may call fb_rotation */
 } fb_signal;
 
 /* One layer at an eviction event. Tensors that were not asked for are FB_NONE. */
@@ -49,7 +52,22 @@ typedef struct fb_signals {
     fb_tensor position;         /* [m] absolute position, f32 */
     fb_tensor random;           /* [kv_heads, m] uniform in (0, 1), by seed and place */
     fb_tensor future_attention; /* [heads, m] mean over question's and answer's rows */
+    fb_tensor queries;       /* [heads, t, head_dim] of the last t = min(queries, n) tokens,
+                                after rotary embedding, each at its own position */
+    fb_tensor output_weight; /* [heads, width, head_dim]: what the output projection makes
+                                of the values of a query head */
+    double scale;            /* of the logits of attention */
+    const struct fb_rotary *rotary; /* for fb_rotation */
 } fb_signals;
+
+/* cosine, sine [n, r/2] of the model's rotation at positions first, first + step, ...
+ * (without the factor on their size that some scalings add: keys and queries have it). */
+void fb_rotation(fb_ops *ops, const fb_signals *see, int64_t first, int64_t step,
+                 int64_t n, fb_tensor *cosine, fb_tensor *sine);
+/* x [B, n, d] with the first 2c columns of row i rotated by row i of cosine, sine [n, c],
+ * pair (j, j + c) by column j; `back`: the other way. One row of them is for all. */
+fb_tensor fb_rotate(fb_ops *ops, fb_tensor x, fb_tensor cosine, fb_tensor sine,
+                    bool back);
 
 /* --- choices --- */
 
@@ -63,6 +81,8 @@ typedef enum fb_group {
 typedef struct fb_choices {
     uint32_t reads;       /* fb_signal bits */
     int64_t window;       /* w: rows of `window_attention` */
+    int64_t queries;      /* last tokens whose queries are read; INT64_MAX: of all */
+    int64_t planes;       /* of a wrapper's score, for its `select`; 0: one */
     fb_group group;       /* query heads to kv heads; after pooling */
     int64_t pool_average; /* odd kernel over the scored entries; 0: none */
     int64_t pool_max;
@@ -127,14 +147,43 @@ typedef struct fb_share_input {
     int64_t layer, n_layers, kv_heads;
     int64_t m;           /* entries of a head */
     int64_t n_protected; /* of them stay in any case, and count */
-    int64_t k; /* entries per head under an equal split; the layer has kv_heads * k */
+    int64_t total;       /* entries of the layer, all heads together */
+    int64_t k;           /* floor(total / kv_heads): of a head under an equal split */
 } fb_share_input;
 
 /* For allocations: every head is sure of its best `sure` entries (protected ones
- * first), the rest of the layer's kv_heads * k goes to the highest of all heads' other
+ * first), the rest of the layer's total goes to the highest of all heads' other
  * scores, equal ones to the lower head first. Fills `k_out` [kv_heads]. */
 fb_status fb_share_by_rank(fb_ops *ops, const fb_share_input *in, int64_t sure,
                            int64_t *k_out);
+
+/* What an allocation sees of all layers at once. */
+typedef struct fb_spread_input {
+    const fb_tensor *scores;   /* [n_layers] of [kv_heads, m - n_protected] */
+    const fb_tensor *measured; /* [n_layers] of what `measure` returned; or NULL */
+    int64_t n_layers, kv_heads;
+    int64_t m, n_protected; /* of every head */
+    int64_t k;              /* entries per head under an equal split */
+} fb_spread_input;
+
+/* For allocations: entries of each head, `k_out` [n_layers * kv_heads], together exactly
+ * n_layers * kv_heads * k, in proportion to weight [n_layers] (not negative) by largest
+ * remainders: a layer has at least n_protected + 1 a head and at most m, what it cannot
+ * take goes to the others in the same proportion; within a layer evenly, the lower head
+ * first. */
+fb_status fb_spread_by_weight(const fb_spread_input *in, const double *weight,
+                              int64_t *k_out);
+
+/* --- choosing --- */
+
+/* One layer when entries are chosen under one budget. */
+typedef struct fb_select_input {
+    fb_tensor scores; /* [planes * kv_heads, m - n_protected] as `score` or `wrap` gave */
+    int64_t layer, n_layers, kv_heads;
+    int64_t first;    /* place of the first column among the entries of the head */
+    int64_t m;        /* entries of a head */
+    const int64_t *k; /* [kv_heads] how many of the columns stay */
+} fb_select_input;
 
 typedef struct fb_rule {
     int abi;     /* FB_RULE_ABI */
@@ -160,13 +209,23 @@ typedef struct fb_rule {
     /* Wrappers: `inner` [kv_heads, m - unscored] each, in the order written. */
     fb_tensor (*wrap)(fb_ops *ops, const fb_signals *see, const fb_tensor *inner,
                       const void *params);
-    /* Allocations: entries per head, `k_out` [kv_heads], together kv_heads * k. */
+    /* Allocations within a layer: entries per head, `k_out` [kv_heads], together `total`. */
     fb_status (*share)(fb_ops *ops, const fb_share_input *in, const void *params,
                        int64_t *k_out);
+    /* Allocations over layers: entries of every head, `k_out` [n_layers * kv_heads],
+     * together n_layers * kv_heads * k. One that has only this may stand around one that
+     * shares within a layer, which then divides each layer's sum anew. */
+    fb_status (*spread)(fb_ops *ops, const fb_spread_input *in, const void *params,
+                        int64_t *k_out);
+    /* For `spread`: numbers [x] of one layer, from its signals and its final score. */
+    fb_tensor (*measure)(fb_ops *ops, const fb_signals *see, fb_tensor score,
+                         const void *params);
+    /* Rules and wrappers whose choice depends on the budget: an order [kv_heads, m -
+     * n_protected], whose k[g] highest stay. Without it that is the score. */
+    fb_tensor (*select)(fb_ops *ops, const fb_select_input *in, const void *params);
 
     /* Later steps of the plan; refused while the engine does not call them. */
     void (*update)(void);
-    void (*select)(void);
     void (*edit)(void);
     void (*replay)(void);
 } fb_rule;

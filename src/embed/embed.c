@@ -4,6 +4,8 @@
  */
 #include "embed/event.h"
 
+#include "base/number.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -110,6 +112,21 @@ static fb_status open_budget(fb_event *event, const fb_event_about *about)
                        (long long)fb_entry_bytes(&shape));
 }
 
+/* Of the model nothing is known here. */
+static fb_status check_signals(const fb_event *event)
+{
+    const uint32_t reads = fb_bound_rule_choices(event->rule)->reads;
+    const char *what =
+        reads & FB_READS_OUTPUT_WEIGHT ? "output projection"
+        : reads & FB_READS_ROTATION    ? "rotary embedding"
+                                       : NULL;
+
+    if (what == NULL) return FB_OK;
+    return fb_fail(FB_UNSUPPORTED, "rule '%s' reads the %s of the model, which is not "
+                                   "given here",
+                   fb_bound_rule_text(event->rule), what);
+}
+
 static fb_status open_parts(fb_event *event, const fb_event_about *about)
 {
     const size_t layers = (size_t)about->layers;
@@ -120,6 +137,7 @@ static fb_status open_parts(fb_event *event, const fb_event_about *about)
         return fb_fail(FB_UNSUPPORTED,
                        "rule '%s' reads attention of what is still to come",
                        fb_bound_rule_text(event->rule));
+    FB_TRY(check_signals(event));
     FB_TRY(open_budget(event, about));
     event->protect =
         (fb_protect){(fb_protect_kind)about->protect, about->sink, about->recent};
@@ -133,7 +151,9 @@ static fb_status open_parts(fb_event *event, const fb_event_about *about)
     event->payer = &event->ledger;
     event->is_scored = fb_zalloc(FB_ACCOUNT_other, layers * sizeof *event->is_scored);
     event->scores = fb_zalloc(FB_ACCOUNT_other, layers * sizeof *event->scores);
-    if (event->scores != NULL && event->is_scored != NULL) return FB_OK;
+    event->measured = fb_zalloc(FB_ACCOUNT_other, layers * sizeof *event->measured);
+    if (event->scores != NULL && event->measured != NULL && event->is_scored != NULL)
+        return FB_OK;
     return fb_fail(FB_NO_MEMORY, "no memory for scores");
 }
 
@@ -160,12 +180,15 @@ void fb_event_close(fb_event *event)
     if (event == NULL) return;
     for (int64_t l = 0; event->scores != NULL && l < event->layers; l++)
         fb_release(event->ops, event->scores[l]);
+    for (int64_t l = 0; event->measured != NULL && l < event->layers; l++)
+        fb_release(event->ops, event->measured[l]);
     fb_ops_reset(event->ops);
     fb_ops_charge(event->ops, NULL, 0);
     fb_selection_clear(&event->selection);
     fb_bound_rule_free(event->rule);
     fb_free(event->is_scored);
     fb_free(event->scores);
+    fb_free(event->measured);
     fb_free(event);
 }
 
@@ -184,7 +207,10 @@ fb_event_needs fb_event_needs_of(const fb_event *event)
 {
     const uint32_t reads = fb_bound_rule_choices(event->rule)->reads;
 
-    return (fb_event_needs){.queries = is_scored(event) ? fb_event_queries(event) : 0,
+    const int64_t queries = fb_larger(fb_event_queries(event),
+                                      fb_bound_rule_queries(event->rule, event->n));
+
+    return (fb_event_needs){.queries = is_scored(event) ? queries : 0,
                             .values = (reads & FB_READS_VALUES) != 0,
                             .scores = is_scored(event)};
 }
@@ -239,8 +265,17 @@ static fb_status check_tensors(const fb_event *event, int64_t layer,
                         queries == NULL ? 0 : queries->shape[1], event->head_dim);
 }
 
-static fb_signals see(fb_event *event, int64_t layer, const fb_outside *keys,
-                      const fb_outside *values)
+/* [heads, t, d] of the last queries that the rule reads. */
+static fb_tensor last_queries(const fb_event *event, const fb_outside *queries)
+{
+    const int64_t t = fb_bound_rule_queries(event->rule, event->n);
+    const fb_tensor all = fb_borrow(event->ops, queries, 1);
+
+    return fb_narrow(event->ops, all, 1, queries->shape[1] - t, t);
+}
+
+static fb_signals see(fb_event *event, int64_t layer, const fb_outside *queries,
+                      const fb_outside *keys, const fb_outside *values, double scale)
 {
     const uint32_t reads = fb_bound_rule_choices(event->rule)->reads;
     fb_ops *ops = event->ops;
@@ -250,8 +285,10 @@ static fb_signals see(fb_event *event, int64_t layer, const fb_outside *keys,
                     .kv_heads = event->kv_heads,
                     .head_dim = event->head_dim,
                     .n = event->n,
-                    .m = event->n};
+                    .m = event->n,
+                    .scale = scale};
 
+    if (reads & FB_READS_QUERIES) s.queries = last_queries(event, queries);
     if (reads & FB_READS_KEYS) s.keys = fb_borrow(ops, keys, 1);
     if (reads & FB_READS_VALUES) s.values = fb_borrow(ops, values, 1);
     if (reads & FB_READS_POSITION) s.position = fb_signal_position(ops, event->n);
@@ -287,6 +324,9 @@ static fb_status keep_score(fb_event *event, int64_t layer, const fb_signals *si
     fb_ops_move(ops, (fb_place){FB_PHASE_evict, FB_SCOPE_score});
     score = fb_bound_rule_score(event->rule, ops, signals);
     event->scores[layer] = fb_persist(ops, FB_ACCOUNT_signals, score);
+    score = fb_bound_rule_measure(event->rule, ops, signals, score);
+    if (score.id != 0)
+        event->measured[layer] = fb_persist(ops, FB_ACCOUNT_signals, score);
     event->is_scored[layer] = fb_ops_status(ops) == FB_OK;
     return fb_ops_status(ops);
 }
@@ -302,7 +342,7 @@ fb_status fb_event_layer(fb_event *event, int64_t layer, const fb_outside *queri
                        event->name);
     FB_TRY(check_tensors(event, layer, queries, keys, values));
     enter(event);
-    signals = see(event, layer, keys, values);
+    signals = see(event, layer, queries, keys, values, scale);
     if (fb_event_queries(event) > 0)
         fb_event_attend(event, queries, keys, scale, &signals);
     return leave(event, keep_score(event, layer, &signals));
@@ -319,7 +359,7 @@ fb_status fb_event_scores(fb_event *event, int64_t layer, const fb_outside *scor
     FB_TRY(check_tensor(scores, "scores", layer, 1,
                         scores == NULL ? 0 : scores->shape[1], event->n));
     enter(event);
-    signals = see(event, layer, NULL, NULL);
+    signals = see(event, layer, NULL, NULL, NULL, 0);
     signals.attention_sum =
         fb_reshape(event->ops, fb_borrow(event->ops, scores, 1), 2, &scores->shape[1]);
     return leave(event, keep_score(event, layer, &signals));
@@ -345,7 +385,8 @@ fb_status fb_event_select(fb_event *event, fb_event_facts *out)
                                   .layers = event->layers,
                                   .kv_heads = event->kv_heads,
                                   .n = event->n,
-                                  .scores = event->scores};
+                                  .scores = event->scores,
+                                  .measured = event->measured};
     const fb_selection *s = &event->selection;
 
     *out = (fb_event_facts){0};

@@ -28,7 +28,8 @@ struct fb_event {
     int64_t k; /* entries per head under an equal split */
     uint64_t seed;
     bool *is_scored;   /* [layers] */
-    fb_tensor *scores; /* [layers] persistent */
+    fb_tensor *scores;   /* [layers] persistent */
+    fb_tensor *measured; /* [layers] persistent, or FB_NONE */
     fb_selection selection;
     fb_ledger ledger, *payer;
 };
@@ -37,7 +38,7 @@ struct fb_event {
  * summed over all queries. */
 void fb_event_attend(fb_event *event, const fb_outside *queries, const fb_outside *keys,
                      double scale, fb_signals *see);
-/* Queries of so many of the last tokens that it needs. */
+/* The attention of so many of the last queries it reads. */
 int64_t fb_event_queries(const fb_event *event);
 
 #endif

@@ -6,6 +6,19 @@
 
 #include "base/number.h"
 
+/* The block's queries to their rows. */
+static void keep_queries(const fb_context_pass *pass, fb_tensor qkv)
+{
+    const fb_place before = fb_enter(pass->engine, FB_PHASE_context, FB_SCOPE_signal);
+    const fb_model_facts *facts = pass->engine->facts;
+    fb_ops *ops = pass->engine->ops;
+    const fb_tensor rows =
+        fb_narrow(ops, pass->seen.queries, 0, pass->start, fb_size(ops, qkv, 0));
+
+    fb_add_(ops, rows, fb_narrow(ops, qkv, 1, 0, facts->heads * facts->head_dim));
+    fb_ops_move(ops, before);
+}
+
 /* fb_attend_rows of a context: the queries' own tokens are the newest of the cache. */
 static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
 {
@@ -25,14 +38,15 @@ static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
                       .head_dim = facts->head_dim,
                       .scale = engine->scale,
                       .window = fb_window_of(engine, layer, pass->n),
-                      .sum = pass->sum,
-                      .rows = pass->rows,
+                      .sum = pass->seen.sum,
+                      .rows = pass->seen.rows,
                       .first_row = pass->start - (pass->n - pass->window)};
 
     if (status != FB_OK) {
         fb_ops_refuse(engine->ops, status);
         return FB_NONE;
     }
+    if (pass->seen.queries.id != 0) keep_queries(pass, qkv);
     for (int64_t g = 0; g < facts->kv_heads; g++)
         pass->segments[g] = (fb_segment){.context = fb_cache_part(cache, index, g)};
     return fb_attention(engine->ops, &call);
@@ -61,15 +75,17 @@ static void run_block(fb_context_pass *pass, int64_t layer, int64_t n_rows)
 static void open_signals(fb_context_pass *pass, bool slides)
 {
     const fb_place before = fb_enter(pass->engine, FB_PHASE_context, FB_SCOPE_signal);
-    const int64_t heads = pass->engine->facts->heads;
+    const int64_t heads = pass->engine->facts->heads, n = pass->n;
+    const int64_t width = heads * pass->engine->facts->head_dim;
     fb_ops *ops = pass->engine->ops;
 
-    pass->sum = pass->wants_sum && !slides
-                    ? fb_full(ops, 2, (int64_t[]){heads, pass->n}, 0)
-                    : FB_NONE;
-    pass->rows = pass->window > 0 && !slides
-                     ? fb_full(ops, 3, (int64_t[]){heads, pass->window, pass->n}, 0)
-                     : FB_NONE;
+    pass->seen = (fb_layer_signals){FB_NONE};
+    if (pass->wants_sum && !slides)
+        pass->seen.sum = fb_full(ops, 2, (int64_t[]){heads, n}, 0);
+    if (pass->window > 0 && !slides)
+        pass->seen.rows = fb_full(ops, 3, (int64_t[]){heads, pass->window, n}, 0);
+    if (pass->wants_queries && !slides)
+        pass->seen.queries = fb_full(ops, 2, (int64_t[]){n, width}, 0);
     fb_ops_move(ops, before);
 }
 
@@ -84,7 +100,7 @@ static fb_status finish_layer(fb_context_pass *pass, int64_t layer)
                    : fb_cache_take_last(pass->sliding, pass->engine->ops, about->index,
                                         pass->whole);
     if (pass->after_layer == NULL) return FB_OK;
-    return pass->after_layer(pass->self, about->index, pass->sum, pass->rows);
+    return pass->after_layer(pass->self, about->index, &pass->seen);
 }
 
 static fb_status run_layer(fb_context_pass *pass, int64_t layer)

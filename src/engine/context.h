@@ -19,15 +19,15 @@ typedef struct fb_context_pass {
     bool wants_output; /* x after the last layer is needed */
     bool wants_sum;    /* signals to reduce */
     int64_t window;    /* rows; 0: none */
+    bool wants_queries;
     /* Called after each layer that does not slide with its signals; `layer` counts those
      * alone. NULL: none. */
-    fb_status (*after_layer)(void *self, int64_t layer, fb_tensor sum, fb_tensor rows);
+    fb_status (*after_layer)(void *self, int64_t layer, const fb_layer_signals *seen);
     void *self;
 
     fb_angles angles;     /* of all n positions */
     fb_tensor x;          /* [n, width], in the scope open at the call; output */
-    fb_tensor sum;        /* [H, n] of the layer at work */
-    fb_tensor rows;       /* [H, window, n] */
+    fb_layer_signals seen; /* of the layer at work */
     fb_segment *segments; /* [G] */
     fb_cache *whole;      /* one layer of all tokens, for a sliding layer at work */
     int64_t start;        /* first row of the block at work */

@@ -18,6 +18,14 @@ struct fb_engine {
     double scale; /* of attention */
 };
 
+/* What the kernel saw of one layer; FB_NONE: not asked for. */
+typedef struct fb_layer_signals {
+    fb_tensor sum;     /* [H, n] attention to each entry, over all queries */
+    fb_tensor rows;    /* [H, window, n] of the last queries */
+    fb_tensor queries; /* [n, H*d] of all, rotated */
+    fb_tensor future;  /* [H, n] mean over the queries that are still to come */
+} fb_layer_signals;
+
 /* Rotary tables of a block's rows: [R, r/2] each. FB_NONE where no layer uses them. */
 typedef struct fb_angles {
     fb_tensor cosine[FB_N_ROPES], sine[FB_N_ROPES];

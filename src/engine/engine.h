@@ -75,9 +75,9 @@ FB_MUST_USE fb_status fb_reading_fits(const fb_model_facts *facts, int64_t token
 size_t fb_window_bytes(const fb_model_facts *facts, fb_dtype cache, int64_t tokens);
 /* Bytes that reading a context of so many tokens works in, beside its cache: activations,
  * rotary tables, and signals of one layer, `window` rows of attention and, where
- * `wants_sum`, its sums. */
+ * wanted, its sums and all queries. */
 size_t fb_pass_bytes(const fb_model_facts *facts, int64_t tokens, int64_t window,
-                     bool wants_sum);
+                     bool wants_sum, bool wants_queries);
 
 const fb_cache *fb_reading_cache(const fb_reading *reading);
 int64_t fb_reading_tokens(const fb_reading *reading);

@@ -29,8 +29,8 @@ static fb_status score_future(void *self, int64_t layer, fb_tensor sum)
 {
     const struct view *view = self;
     fb_reading *reading = view->reading;
-    const fb_tensor mean =
-        fb_scale(reading->engine->ops, sum, 1 / (double)view->n_rows); /* [heads, n] */
+    const fb_layer_signals seen = {
+        .future = fb_scale(reading->engine->ops, sum, 1 / (double)view->n_rows)};
     fb_status status = FB_OK;
 
     for (int r = 0; status == FB_OK && r < reading->n_rules; r++) {
@@ -39,7 +39,7 @@ static fb_status score_future(void *self, int64_t layer, fb_tensor sum)
         if (rule->has_failed || fb_bound_rule_is_deployable(rule->rule) ||
             fb_select_falls_back(rule->rule, reading->n))
             continue;
-        status = fb_reading_score_layer(reading, rule, layer, FB_NONE, FB_NONE, mean);
+        status = fb_reading_score_layer(reading, rule, layer, &seen);
         rule->has_failed = status != FB_OK;
     }
     return status;

@@ -10,61 +10,6 @@
 
 #include <string.h>
 
-/* --- signals --- */
-
-static fb_status check_seed_place(int64_t n)
-{
-    return n <= INT32_MAX
-               ? FB_OK
-               : fb_fail(FB_UNSUPPORTED, "a context of %lld tokens", (long long)n);
-}
-
-/* What the rule asked for, and nothing else. */
-static fb_signals see(const fb_reading *reading, const fb_scored_rule *rule,
-                      int64_t layer, fb_tensor sum, fb_tensor rows, fb_tensor future)
-{
-    const uint32_t reads = fb_bound_rule_choices(rule->rule)->reads;
-    const fb_model_facts *facts = reading->engine->facts;
-    fb_ops *ops = reading->engine->ops;
-    fb_signals s = {.layer = layer,
-                    .n_layers = facts->global_layers,
-                    .heads = facts->heads,
-                    .kv_heads = facts->kv_heads,
-                    .head_dim = facts->head_dim,
-                    .n = reading->n,
-                    .m = reading->n};
-
-    if (reads & FB_READS_KEYS) s.keys = fb_cache_keys(reading->cache, ops, layer);
-    if (reads & FB_READS_VALUES) s.values = fb_cache_values(reading->cache, ops, layer);
-    if (reads & FB_READS_WINDOW_ATTENTION) s.window_attention = rows;
-    if (reads & FB_READS_ATTENTION_SUM) s.attention_sum = sum;
-    if (reads & FB_READS_POSITION) s.position = fb_signal_position(ops, reading->n);
-    if (reads & FB_READS_RANDOM)
-        s.random = fb_signal_random(ops, rule->seed, reading->stream, layer,
-                                    facts->kv_heads, reading->n);
-    if (reads & FB_READS_FUTURE) s.future_attention = future;
-    return s;
-}
-
-fb_status fb_reading_score_layer(fb_reading *reading, fb_scored_rule *rule,
-                                 int64_t layer, fb_tensor sum, fb_tensor rows,
-                                 fb_tensor future)
-{
-    fb_ops *ops = reading->engine->ops;
-    const fb_place before = fb_enter(reading->engine, FB_PHASE_evict, FB_SCOPE_score);
-    fb_signals signals;
-    fb_tensor score;
-
-    fb_scope_open(ops);
-    signals = see(reading, rule, layer, sum, rows, future);
-    score = fb_bound_rule_score(rule->rule, ops, &signals);
-    fb_release(ops, rule->scores[layer]);
-    rule->scores[layer] = fb_persist(ops, FB_ACCOUNT_signals, score);
-    fb_scope_close(ops);
-    fb_ops_move(ops, before);
-    return fb_ops_status(ops);
-}
-
 /* --- the pass --- */
 
 static bool scores_now(const fb_reading *reading, const fb_scored_rule *rule)
@@ -104,7 +49,7 @@ static fb_tensor own_rows(const fb_reading *reading, const fb_scored_rule *rule,
     return rows;
 }
 
-static fb_status score_layer(void *self, int64_t layer, fb_tensor sum, fb_tensor rows)
+static fb_status score_layer(void *self, int64_t layer, const fb_layer_signals *seen)
 {
     fb_reading *reading = self;
     fb_ops *ops = reading->engine->ops;
@@ -112,13 +57,13 @@ static fb_status score_layer(void *self, int64_t layer, fb_tensor sum, fb_tensor
 
     for (int r = 0; status == FB_OK && r < reading->n_rules; r++) {
         fb_scored_rule *rule = &reading->rules[r];
-        fb_tensor own;
+        fb_layer_signals own = *seen;
 
         if (!scores_now(reading, rule)) continue;
         fb_scope_open(ops);
-        own = own_rows(reading, rule, rows);
+        own.rows = own_rows(reading, rule, seen->rows);
         charge_to(reading, &rule->ledger);
-        status = fb_reading_score_layer(reading, rule, layer, sum, own, FB_NONE);
+        status = fb_reading_score_layer(reading, rule, layer, &own);
         fb_scope_close(ops);
     }
     charge_to(reading, &reading->pass);
@@ -133,6 +78,7 @@ static void ask_for_signals(const fb_reading *reading, fb_context_pass *pass)
 
         if (!scores_now(reading, rule)) continue;
         pass->wants_sum |= fb_bound_rule_reads_sum(rule->rule);
+        pass->wants_queries |= fb_bound_rule_queries(rule->rule, reading->n) > 0;
         pass->window = fb_larger(pass->window, own_window(reading, rule));
     }
 }
@@ -169,6 +115,9 @@ static void charge_pass(fb_reading *reading, fb_scored_rule *rule, int64_t windo
         add_part(&own[FB_OP_attention_rows], &signal[FB_OP_attention_rows],
                  entries_seen(reading, own_window(reading, rule)),
                  entries_seen(reading, window));
+    if (fb_bound_rule_queries(rule->rule, reading->n) == 0) return;
+    add_part(&own[FB_OP_narrow], &signal[FB_OP_narrow], 1, 1);
+    add_part(&own[FB_OP_add_], &signal[FB_OP_add_], 1, 1);
 }
 
 /* Adds the keys and values of every layer of a cache, `tokens` in each slot. */
@@ -254,7 +203,9 @@ static fb_status open_rules(fb_reading *reading, const fb_seeded_rule *rules,
         reading->rules[r].seed = rules[r].seed;
         reading->rules[r].scores =
             fb_zalloc(FB_ACCOUNT_other, layers * sizeof(fb_tensor));
-        if (reading->rules[r].scores == NULL)
+        reading->rules[r].measured =
+            fb_zalloc(FB_ACCOUNT_other, layers * sizeof(fb_tensor));
+        if (reading->rules[r].scores == NULL || reading->rules[r].measured == NULL)
             return fb_fail(FB_NO_MEMORY, "no memory for scores");
     }
     return FB_OK;
@@ -278,6 +229,13 @@ fb_status fb_reading_fits(const fb_model_facts *facts, int64_t tokens)
                    "%lld tokens; every layer of the model has a window of %lld tokens, "
                    "and what falls out of it cannot be evicted",
                    (long long)tokens, (long long)facts->window);
+}
+
+static fb_status check_seed_place(int64_t n)
+{
+    return n <= INT32_MAX
+               ? FB_OK
+               : fb_fail(FB_UNSUPPORTED, "a context of %lld tokens", (long long)n);
 }
 
 fb_status fb_read(fb_reading **out, fb_engine *engine, const int32_t *ids, int64_t n,
@@ -308,18 +266,25 @@ fb_status fb_read(fb_reading **out, fb_engine *engine, const int32_t *ids, int64
     return FB_OK;
 }
 
+static void release_all(fb_ops *ops, fb_tensor *of_layers, int64_t layers)
+{
+    for (int64_t l = 0; of_layers != NULL && l < layers; l++)
+        fb_release(ops, of_layers[l]);
+    fb_free(of_layers);
+}
+
 void fb_reading_free(fb_reading *reading)
 {
+    fb_ops *ops;
+
     if (reading == NULL) return;
+    ops = reading->engine->ops;
     for (int r = 0; reading->rules != NULL && r < reading->n_rules; r++) {
-        for (int64_t l = 0; reading->rules[r].scores != NULL &&
-                            l < reading->engine->facts->global_layers;
-             l++)
-            fb_release(reading->engine->ops, reading->rules[r].scores[l]);
-        fb_free(reading->rules[r].scores);
+        release_all(ops, reading->rules[r].scores, reading->engine->shape.layers);
+        release_all(ops, reading->rules[r].measured, reading->engine->shape.layers);
     }
     fb_free(reading->rules);
-    fb_release(reading->engine->ops, reading->hidden);
+    fb_release(ops, reading->hidden);
     fb_cache_free(reading->cache);
     fb_cache_free(reading->sliding);
     fb_free(reading);
@@ -335,13 +300,14 @@ size_t fb_window_bytes(const fb_model_facts *facts, fb_dtype cache, int64_t toke
 }
 
 size_t fb_pass_bytes(const fb_model_facts *facts, int64_t tokens, int64_t window,
-                     bool wants_sum)
+                     bool wants_sum, bool wants_queries)
 {
     const int64_t ropes = facts->sliding_layers > 0 ? FB_N_ROPES : 1;
     const int64_t qkv = (facts->heads + 2 * facts->kv_heads) * facts->head_dim;
     const int64_t row = 4 * facts->width + 2 * qkv + 3 * facts->ffn;
     const int64_t token = facts->width + ropes * facts->head_dim +
-                          facts->heads * (window + (wants_sum ? 1 : 0));
+                          facts->heads * (window + (wants_sum ? 1 : 0)) +
+                          (wants_queries ? facts->heads * facts->head_dim : 0);
 
     return fb_size_mul(
         (size_t)(tokens * token + fb_smaller(tokens, FB_FORCED_ROWS) * row),

@@ -11,8 +11,9 @@
 typedef struct fb_scored_rule {
     const fb_bound_rule *rule;
     uint64_t seed;
-    /* [layers] of [kv_heads, n - unscored]; FB_NONE where it has none */
+    /* [layers] of [planes * kv_heads, n - unscored]; FB_NONE where it has none */
     fb_tensor *scores;
+    fb_tensor *measured; /* [layers] for an allocation over layers; FB_NONE: nothing */
     fb_ledger ledger; /* plain pass + its signals + its scores */
     bool has_failed;  /* looking ahead; left out from then on */
 } fb_scored_rule;
@@ -34,11 +35,10 @@ struct fb_reading {
     bool has_foreseen;
 };
 
-/* Scores one layer for one rule from what the kernel saw; persistent. `future` may be
- * FB_NONE. */
+/* Scores one layer for one rule from what the kernel saw; persistent. */
 FB_MUST_USE fb_status fb_reading_score_layer(fb_reading *reading, fb_scored_rule *rule,
-                                             int64_t layer, fb_tensor sum,
-                                             fb_tensor rows, fb_tensor future);
+                                             int64_t layer,
+                                             const fb_layer_signals *seen);
 
 /* Makes `hidden` (and, if asked, the scores of rules that read the future) for a
  * question, unless they are there already. */

@@ -29,7 +29,8 @@ static fb_status choose(fb_variant *variant, int rule, const fb_protect *protect
                             .kv_heads = engine->shape.kv_heads,
                             .n = reading->n,
                             .protect_last = protect_last,
-                            .scores = reading->rules[rule].scores};
+                            .scores = reading->rules[rule].scores,
+                            .measured = reading->rules[rule].measured};
 
     return fb_select(&variant->selection, engine->ops, &in, k);
 }

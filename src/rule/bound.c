@@ -12,23 +12,26 @@
 
 enum { TEXT_BYTES = 4096 };
 
+static bool shares(const fb_rule *rule)
+{
+    return rule->share != NULL || rule->spread != NULL;
+}
+
 /* A loaded rule is as untrusted as a file: its struct is checked before it is used. */
 static fb_status check_rule(const fb_rule *rule)
 {
     const bool has_hook = rule->kind == FB_KIND_RULE      ? rule->score != NULL
                           : rule->kind == FB_KIND_WRAPPER ? rule->wrap != NULL
-                                                          : rule->share != NULL;
+                                                          : shares(rule);
 
     if (rule->abi != FB_RULE_ABI || rule->size != sizeof *rule)
         return fb_fail(FB_UNSUPPORTED, "rule made for ABI %d; this program has %d",
                        rule->abi, FB_RULE_ABI);
-    if (rule->update != NULL || rule->select != NULL || rule->edit != NULL ||
-        rule->replay != NULL)
-        return fb_fail(
-            FB_UNSUPPORTED,
-            "rule '%s' sets a hook that is not called yet (update, select, edit, "
-            "replay); leave it NULL",
-            rule->name);
+    if (rule->update != NULL || rule->edit != NULL || rule->replay != NULL)
+        return fb_fail(FB_UNSUPPORTED,
+                       "rule '%s' sets a hook that is not called yet (update, edit, "
+                       "replay); leave it NULL",
+                       rule->name);
     if (rule->n_inner < 0 || rule->n_inner > FB_MAX_INNER ||
         (rule->kind == FB_KIND_ALLOCATION && rule->n_inner != 1) ||
         (rule->kind == FB_KIND_RULE && rule->n_inner != 0))
@@ -76,6 +79,7 @@ static void join(fb_choices *into, const fb_choices *inner)
 {
     into->reads |= inner->reads;
     into->window = fb_larger(into->window, inner->window);
+    into->queries = fb_larger(into->queries, inner->queries);
     into->unscored_last = fb_larger(into->unscored_last, inner->unscored_last);
     into->sink = fb_larger(into->sink, inner->sink);
     into->recent = fb_larger(into->recent, inner->recent);
@@ -109,6 +113,9 @@ static fb_status check_choices(const fb_bound_rule *bound)
     if ((c->reads & FB_READS_WINDOW_ATTENTION) != 0 && c->window < 1)
         return fb_fail(FB_DEFECT, "rule '%s' reads window attention but sets no window",
                        bound->rule->name);
+    if ((c->reads & FB_READS_QUERIES) != 0 && c->queries < 1)
+        return fb_fail(FB_DEFECT, "rule '%s' reads queries but does not say how many",
+                       bound->rule->name);
     return FB_OK;
 }
 
@@ -139,15 +146,27 @@ static fb_status print_text(fb_bound_rule *bound)
     return status;
 }
 
-/* What shares the budget among heads has nothing of the kind around it. */
-static fb_status refuse_allocation(const fb_rule *outer, const fb_rule *inner)
+/* What goes around an allocation is one over layers around one within a layer. */
+static fb_status check_allocation(const fb_rule *outer, const fb_rule *inner)
 {
+    if (outer->share == NULL && outer->spread != NULL && inner->spread == NULL)
+        return FB_OK;
     if (outer->kind == FB_KIND_ALLOCATION)
         return fb_fail(FB_USAGE, "'%s' around '%s': one of them can share the budget",
                        outer->name, inner->name);
     return fb_fail(FB_USAGE,
                    "'%s' shares the budget and must be outermost; write '%s(%s(...))'",
                    inner->name, inner->name, outer->name);
+}
+
+/* A choice that depends on the budget is the last word about an entry. */
+static fb_status check_chooser(const fb_rule *outer, const fb_bound_rule *inner)
+{
+    if (outer->kind == FB_KIND_ALLOCATION || inner->rule->select == NULL) return FB_OK;
+    return fb_fail(FB_USAGE,
+                   "'%s' chooses entries by the budget, so nothing but a share of the "
+                   "budget goes around it; '%s' does",
+                   inner->rule->name, outer->name);
 }
 
 fb_status fb_bound_rule_finish(fb_bound_rule *bound)
@@ -158,9 +177,12 @@ fb_status fb_bound_rule_finish(fb_bound_rule *bound)
                        bound->rule->n_inner == 1 ? "" : "s", bound->n_inner);
     for (int i = 0; i < bound->n_inner; i++) {
         if (bound->inner[i]->rule->kind == FB_KIND_ALLOCATION)
-            return refuse_allocation(bound->rule, bound->inner[i]->rule);
+            FB_TRY(check_allocation(bound->rule, bound->inner[i]->rule));
+        FB_TRY(check_chooser(bound->rule, bound->inner[i]));
         join(&bound->choices, &bound->inner[i]->choices);
     }
+    if (bound->rule->kind == FB_KIND_ALLOCATION)
+        bound->choices.planes = bound->inner[0]->choices.planes;
     if (bound->rule->choose != NULL)
         bound->rule->choose(bound->params, &bound->choices);
     FB_TRY(check_choices(bound));
@@ -242,4 +264,11 @@ int64_t fb_bound_rule_window(const fb_bound_rule *rule, int64_t n)
 bool fb_bound_rule_reads_sum(const fb_bound_rule *rule)
 {
     return (rule->choices.reads & FB_READS_ATTENTION_SUM) != 0;
+}
+
+int64_t fb_bound_rule_queries(const fb_bound_rule *rule, int64_t n)
+{
+    const fb_choices *c = &rule->choices;
+
+    return (c->reads & FB_READS_QUERIES) == 0 ? 0 : fb_smaller(c->queries, n);
 }

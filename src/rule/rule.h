@@ -47,6 +47,8 @@ bool fb_bound_rule_is_deployable(
  * none; sums over all queries. */
 int64_t fb_bound_rule_window(const fb_bound_rule *rule, int64_t n);
 bool fb_bound_rule_reads_sum(const fb_bound_rule *rule);
+/* The last tokens whose queries it reads in a context of n, 0 for none. */
+int64_t fb_bound_rule_queries(const fb_bound_rule *rule, int64_t n);
 
 /* Signals that are numbers alone: [n] positions from 0 on; [kv_heads, n] uniform numbers of
  * (seed, stream, layer, kv head, position). */
@@ -54,16 +56,31 @@ fb_tensor fb_signal_position(fb_ops *ops, int64_t n);
 fb_tensor fb_signal_random(fb_ops *ops, uint64_t seed, uint64_t stream, int64_t layer,
                            int64_t kv_heads, int64_t n);
 
+/* The model's rotary tables, for rules that turn keys or queries: cosine, sine [n, r/2] of
+ * `position` [n], of size 1. */
+typedef struct fb_rotary {
+    const void *self;
+    fb_status (*tables)(const void *self, fb_ops *ops, const int64_t *position,
+                        int64_t n, fb_tensor *cosine, fb_tensor *sine);
+} fb_rotary;
+
 /* The score of one layer, smoothed, reduced to kv heads and wrapped, f32:
- * [kv_heads, m - unscored_last]. Failures are in the context of `ops`; a NaN is
+ * [planes * kv_heads, m - unscored_last]. Failures are in the context of `ops`; a NaN is
  * FB_DEFECT that names rule, layer, head and position. FB_NONE for a rule that keeps
  * all. */
 fb_tensor fb_bound_rule_score(const fb_bound_rule *rule, fb_ops *ops,
                               const fb_signals *see);
 
-/* Shares a layer's budget by the allocation of the rule, or evenly: `k_out`
- * [kv_heads]. */
+/* What an allocation over layers wants to know of this one; FB_NONE: nothing. */
+fb_tensor fb_bound_rule_measure(const fb_bound_rule *rule, fb_ops *ops,
+                                const fb_signals *see, fb_tensor score);
+
+/* Entries of every head, `k_out` [n_layers * kv_heads], by the allocations of the rule or
+ * evenly. */
 FB_MUST_USE fb_status fb_bound_rule_share(const fb_bound_rule *rule, fb_ops *ops,
-                                          const fb_share_input *in, int64_t *k_out);
+                                          const fb_spread_input *in, int64_t *k_out);
+/* The order in which entries of a layer are chosen under one budget [kv_heads, columns]. */
+fb_tensor fb_bound_rule_order(const fb_bound_rule *rule, fb_ops *ops,
+                              const fb_select_input *in);
 
 #endif

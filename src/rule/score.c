@@ -14,19 +14,25 @@
 
 enum { ROWS = 0, COLUMNS = 1, QUERIES = 1 };
 
-/* A rule with a shorter window than the experiment's longest sees its own last rows. */
-static fb_signals own_window(const fb_bound_rule *bound, fb_ops *ops,
-                             const fb_signals *see)
+/* The last `most` queries of a signal [heads, queries, ..]. */
+static fb_tensor last_queries(fb_ops *ops, fb_tensor signal, int64_t most)
 {
-    fb_signals own = *see;
-    int64_t rows;
+    const int64_t all = fb_size(ops, signal, QUERIES);
 
-    if ((bound->choices.reads & FB_READS_WINDOW_ATTENTION) == 0) return own;
-    rows = fb_size(ops, see->window_attention, QUERIES);
-    if (rows > bound->choices.window)
-        own.window_attention =
-            fb_narrow(ops, see->window_attention, QUERIES, rows - bound->choices.window,
-                      bound->choices.window);
+    return all > most ? fb_narrow(ops, signal, QUERIES, all - most, most) : signal;
+}
+
+/* A rule inside of others sees its own last queries, not those of the longest window. */
+static fb_signals own_signals(const fb_bound_rule *bound, fb_ops *ops,
+                              const fb_signals *see)
+{
+    const fb_choices *c = &bound->choices;
+    fb_signals own = *see;
+
+    if ((c->reads & FB_READS_WINDOW_ATTENTION) != 0)
+        own.window_attention = last_queries(ops, see->window_attention, c->window);
+    if ((c->reads & FB_READS_QUERIES) != 0)
+        own.queries = last_queries(ops, see->queries, c->queries);
     return own;
 }
 
@@ -91,7 +97,7 @@ static fb_tensor plain_score(const fb_bound_rule *bound, fb_ops *ops,
                              const fb_signals *see)
 {
     const int64_t scored = see->m - bound->choices.unscored_last;
-    const fb_signals own = own_window(bound, ops, see);
+    const fb_signals own = own_signals(bound, ops, see);
     fb_tensor score = bound->rule->score(ops, &own, bound->params);
     const fb_status status = check_shape(bound, ops, score, see, see->m);
 
@@ -105,6 +111,26 @@ static fb_tensor plain_score(const fb_bound_rule *bound, fb_ops *ops,
     if (bound->choices.pool_max > 1)
         score = fb_max_pool1d(ops, score, bound->choices.pool_max);
     return group(bound, ops, score, see);
+}
+
+/* Of several planes, which are of kv heads already. */
+static fb_tensor check_planes(const fb_bound_rule *bound, fb_ops *ops, fb_tensor score,
+                              const fb_signals *see, int64_t columns)
+{
+    const int64_t rows = bound->choices.planes * see->kv_heads;
+    fb_status status = fb_ops_status(ops);
+
+    if (status == FB_OK &&
+        (fb_n_dims(ops, score) != 2 || fb_size(ops, score, ROWS) != rows ||
+         fb_size(ops, score, COLUMNS) != columns))
+        status = fb_fail(FB_DEFECT,
+                         "rule '%s' returned a score of the wrong shape; [%lld, %lld] "
+                         "was expected: %lld planes",
+                         bound->rule->name, (long long)rows, (long long)columns,
+                         (long long)bound->choices.planes);
+    if (status == FB_OK) return score;
+    fb_ops_refuse(ops, status);
+    return FB_NONE;
 }
 
 static fb_tensor score_of(const fb_bound_rule *bound, fb_ops *ops,
@@ -122,6 +148,7 @@ static fb_tensor score_of(const fb_bound_rule *bound, fb_ops *ops,
     }
     if (bound->rule->kind == FB_KIND_ALLOCATION) return inner[0];
     score = bound->rule->wrap(ops, see, inner, bound->params);
+    if (bound->choices.planes > 1) return check_planes(bound, ops, score, see, scored);
     status = check_shape(bound, ops, score, see, scored);
     if (status == FB_OK) return group(bound, ops, score, see);
     fb_ops_refuse(ops, status);
@@ -144,8 +171,8 @@ static fb_status check_numbers(const fb_bound_rule *bound, fb_ops *ops, fb_tenso
                 fb_fail(FB_DEFECT,
                         "rule '%s': score of layer %lld, kv head %lld, position %lld "
                         "is NaN",
-                        bound->text, (long long)see->layer, (long long)(i / m),
-                        (long long)(i % m));
+                        bound->text, (long long)see->layer,
+                        (long long)(i / m % see->kv_heads), (long long)(i % m));
     fb_free(host);
     return status;
 }
@@ -163,5 +190,36 @@ fb_tensor fb_bound_rule_score(const fb_bound_rule *rule, fb_ops *ops,
     status = check_numbers(rule, ops, score, see);
     if (status == FB_OK) return score;
     fb_ops_refuse(ops, status);
+    return FB_NONE;
+}
+
+fb_tensor fb_bound_rule_measure(const fb_bound_rule *rule, fb_ops *ops,
+                                const fb_signals *see, fb_tensor score)
+{
+    if (rule->rule->measure == NULL) return FB_NONE;
+    fb_scope_open(ops);
+    return fb_scope_return(ops, rule->rule->measure(ops, see, score, rule->params));
+}
+
+fb_tensor fb_bound_rule_order(const fb_bound_rule *rule, fb_ops *ops,
+                              const fb_select_input *in)
+{
+    const fb_bound_rule *chooser = rule;
+    const int64_t columns = fb_size(ops, in->scores, COLUMNS);
+    fb_tensor order;
+
+    while (chooser->rule->kind == FB_KIND_ALLOCATION)
+        chooser = chooser->inner[0];
+    if (chooser->rule->select == NULL) return in->scores;
+    order = chooser->rule->select(ops, in, chooser->params);
+    if (fb_ops_status(ops) != FB_OK) return FB_NONE;
+    if (fb_n_dims(ops, order) == 2 && fb_size(ops, order, ROWS) == in->kv_heads &&
+        fb_size(ops, order, COLUMNS) == columns)
+        return order;
+    fb_ops_refuse(ops, fb_fail(FB_DEFECT,
+                               "rule '%s' returned an order of the wrong shape; [%lld, "
+                               "%lld] was expected",
+                               chooser->rule->name, (long long)in->kv_heads,
+                               (long long)columns));
     return FB_NONE;
 }

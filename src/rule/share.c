@@ -30,7 +30,7 @@ fb_status fb_share_by_rank(fb_ops *ops, const fb_share_input *in, int64_t sure,
 {
     const int64_t m = in->m - in->n_protected, k = in->k - in->n_protected;
     const int64_t first = between(0, sure - in->n_protected, k), others = m - first;
-    const int64_t n = in->kv_heads * (k - first);
+    const int64_t n = in->total - in->kv_heads * (in->n_protected + first);
     const fb_tensor order = fb_topk(ops, in->scores, m);        /* [kv_heads, m] */
     const fb_tensor sorted = fb_gather(ops, in->scores, order); /* best first */
     const fb_tensor rest = fb_narrow(ops, sorted, 1, first, others);
@@ -43,35 +43,80 @@ fb_status fb_share_by_rank(fb_ops *ops, const fb_share_input *in, int64_t sure,
     return count_rows(ops, fb_topk(ops, row, n), n, others, k_out);
 }
 
-static fb_status check_share(const fb_bound_rule *rule, const fb_share_input *in,
+/* --- the allocations of a rule --- */
+
+/* The one that divides a layer's entries among its heads, or NULL. */
+static const fb_bound_rule *find_sharer(const fb_bound_rule *rule)
+{
+    while (rule->rule->kind == FB_KIND_ALLOCATION && rule->rule->share == NULL)
+        rule = rule->inner[0];
+    return rule->rule->share == NULL ? NULL : rule;
+}
+
+static int64_t sum_of(const int64_t *k, int64_t n)
+{
+    int64_t sum = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        sum += k[i];
+    return sum;
+}
+
+/* Divides each layer's sum anew. */
+static fb_status share_layers(const fb_bound_rule *sharer, fb_ops *ops,
+                              const fb_spread_input *in, int64_t *k)
+{
+    fb_status status = FB_OK;
+
+    for (int64_t layer = 0; status == FB_OK && layer < in->n_layers; layer++) {
+        int64_t *own = k + layer * in->kv_heads;
+        const int64_t total = sum_of(own, in->kv_heads);
+        const fb_share_input share = {in->scores[layer],  layer, in->n_layers,
+                                      in->kv_heads,       in->m, in->n_protected,
+                                      total,              total / in->kv_heads};
+
+        fb_scope_open(ops);
+        status = sharer->rule->share(ops, &share, sharer->params, own);
+        fb_scope_close(ops);
+        if (status == FB_OK && sum_of(own, in->kv_heads) != total)
+            status = fb_fail(FB_BUDGET,
+                             "rule '%s' shares %lld %s in layer %lld; the budget has "
+                             "%lld",
+                             sharer->text, (long long)sum_of(own, in->kv_heads),
+                             fb_plural(sum_of(own, in->kv_heads), "entry", "entries"),
+                             (long long)layer, (long long)total);
+    }
+    return status;
+}
+
+static fb_status check_share(const fb_bound_rule *rule, const fb_spread_input *in,
                              const int64_t *k)
 {
-    int64_t total = 0;
+    const int64_t n = in->n_layers * in->kv_heads, total = sum_of(k, n);
 
-    for (int64_t g = 0; g < in->kv_heads; g++) {
-        if (k[g] < 1 || k[g] > in->m)
+    for (int64_t i = 0; i < n; i++)
+        if (k[i] < 1 || k[i] < in->n_protected || k[i] > in->m)
             return fb_fail(
                 FB_BUDGET,
-                "rule '%s': %lld of %lld entries for kv head %lld of layer %lld",
-                rule->text, (long long)k[g], (long long)in->m, (long long)g,
-                (long long)in->layer);
-        total += k[g];
-    }
-    if (total == in->kv_heads * in->k) return FB_OK;
-    return fb_fail(FB_BUDGET,
-                   "rule '%s' shares %lld %s in layer %lld; the budget has %lld",
-                   rule->text, (long long)total, fb_plural(total, "entry", "entries"),
-                   (long long)in->layer, (long long)(in->kv_heads * in->k));
+                "rule '%s': %lld of %lld entries for kv head %lld of layer %lld%s",
+                rule->text, (long long)k[i], (long long)in->m,
+                (long long)(i % in->kv_heads), (long long)(i / in->kv_heads),
+                k[i] < in->n_protected ? ", fewer than are protected" : "");
+    if (total == n * in->k) return FB_OK;
+    return fb_fail(FB_BUDGET, "rule '%s' shares %lld entries; the budget has %lld",
+                   rule->text, (long long)total, (long long)(n * in->k));
 }
 
 fb_status fb_bound_rule_share(const fb_bound_rule *rule, fb_ops *ops,
-                              const fb_share_input *in, int64_t *k_out)
+                              const fb_spread_input *in, int64_t *k_out)
 {
-    if (rule->rule->kind != FB_KIND_ALLOCATION) {
-        for (int64_t g = 0; g < in->kv_heads; g++)
-            k_out[g] = in->k;
-        return FB_OK;
-    }
-    FB_TRY(rule->rule->share(ops, in, rule->params, k_out));
+    const fb_bound_rule *sharer = find_sharer(rule);
+
+    for (int64_t i = 0; i < in->n_layers * in->kv_heads; i++)
+        k_out[i] = in->k;
+    if (rule->rule->spread != NULL)
+        FB_TRY(rule->rule->spread(ops, in, rule->params, k_out));
+    if (sharer != NULL) FB_TRY(share_layers(sharer, ops, in, k_out));
+    FB_TRY(fb_ops_status(ops));
     return check_share(rule, in, k_out);
 }

@@ -89,55 +89,122 @@ static fb_status keep_ends(fb_selection *out, const fb_selector *in,
     return FB_OK;
 }
 
-/* Marks the best k - n_protected entries of each head, taken from `best` [kv_heads,
- * most]. */
-static fb_status keep_best(fb_selection *out, const fb_selector *in,
-                           struct protection p, int64_t layer, const int64_t *best,
-                           int64_t most, const int64_t *k, uint8_t *stays)
+/* A choice at work. */
+struct choice {
+    fb_selection *out;
+    fb_ops *ops;
+    const fb_selector *in;
+    struct protection p;
+    fb_tensor *scores; /* [layers] of the entries that can be chosen, all planes */
+    fb_tensor *first;  /* [layers] their first plane */
+    int64_t *k;        /* [layers * kv_heads] entries of each head */
+    int64_t *best;     /* room for a layer [kv_heads, n] */
+    uint8_t *stays;    /* [n] */
+};
+
+/* Marks the best k entries of each head, taken from `best` [kv_heads, most]. */
+static fb_status keep_best(const struct choice *c, int64_t layer, int64_t most,
+                           const int64_t *k)
 {
+    const fb_selector *in = c->in;
+
     for (int64_t g = 0; g < in->kv_heads; g++) {
-        mark_protected(stays, in->n, p);
-        for (int64_t i = 0; i < k[g] - p.sink - p.recent; i++)
-            stays[p.sink + best[g * most + i]] = 1;
-        FB_TRY(fb_kept_set(&out->kept, layer * in->kv_heads + g, stays, in->n));
+        mark_protected(c->stays, in->n, c->p);
+        for (int64_t i = 0; i < k[g]; i++)
+            c->stays[c->p.sink + c->best[g * most + i]] = 1;
+        FB_TRY(fb_kept_set(&c->out->kept, layer * in->kv_heads + g, c->stays, in->n));
     }
     return FB_OK;
 }
 
-static fb_status choose_layer(fb_selection *out, fb_ops *ops, const fb_selector *in,
-                              struct protection p, int64_t layer, uint8_t *stays,
-                              int64_t *best)
+static fb_status choose_layer(const struct choice *c, int64_t layer)
 {
-    const int64_t n_protected = p.sink + p.recent;
-    const fb_tensor scores =
-        fb_narrow(ops, in->scores[layer], 1, p.sink, in->n - n_protected);
-    const fb_share_input share = {scores, layer,       in->layers, in->kv_heads,
-                                  in->n,  n_protected, out->k};
+    const fb_selector *in = c->in;
+    const int64_t n_protected = c->p.sink + c->p.recent;
     int64_t k[FB_MAX_KV_HEADS], most = 0;
-    size_t bytes;
+    const fb_select_input select = {c->scores[layer], layer,     in->layers, in->kv_heads,
+                                    c->p.sink,        in->n,     k};
+    fb_tensor order;
 
-    FB_TRY(fb_bound_rule_share(in->rule, ops, &share, k));
-    for (int64_t g = 0; g < in->kv_heads; g++)
-        most = fb_larger(most, k[g] - n_protected);
-    bytes = (size_t)(in->kv_heads * most) * sizeof *best;
-    FB_TRY(fb_to_host(ops, fb_topk(ops, scores, most), best, bytes));
-    return keep_best(out, in, p, layer, best, most, k, stays);
+    for (int64_t g = 0; g < in->kv_heads; g++) {
+        k[g] = c->k[layer * in->kv_heads + g] - n_protected;
+        most = fb_larger(most, k[g]);
+    }
+    order = fb_bound_rule_order(in->rule, c->ops, &select);
+    FB_TRY(fb_to_host(c->ops, fb_topk(c->ops, order, most), c->best,
+                      (size_t)(in->kv_heads * most) * sizeof *c->best));
+    return keep_best(c, layer, most, k);
+}
+
+static fb_status choose_layers(const struct choice *c)
+{
+    fb_status status = FB_OK;
+
+    for (int64_t layer = 0; status == FB_OK && layer < c->in->layers; layer++) {
+        fb_scope_open(c->ops);
+        status = choose_layer(c, layer);
+        fb_scope_close(c->ops);
+    }
+    return status;
+}
+
+/* The scores of what can be chosen, and how many entries each head keeps. */
+static fb_status share(const struct choice *c)
+{
+    const fb_selector *in = c->in;
+    const int64_t n_protected = c->p.sink + c->p.recent;
+    const fb_spread_input spread = {
+        .scores = c->first,
+        .measured = in->measured,
+        .n_layers = in->layers,
+        .kv_heads = in->kv_heads,
+        .m = in->n,
+        .n_protected = n_protected,
+        .k = c->out->k,
+    };
+
+    for (int64_t l = 0; l < in->layers; l++) {
+        c->scores[l] =
+            fb_narrow(c->ops, in->scores[l], 1, c->p.sink, in->n - n_protected);
+        c->first[l] = fb_narrow(c->ops, c->scores[l], 0, 0, in->kv_heads);
+    }
+    FB_TRY(fb_ops_status(c->ops));
+    return fb_bound_rule_share(in->rule, c->ops, &spread, c->k);
+}
+
+static fb_status open_choice(struct choice *c)
+{
+    const size_t layers = (size_t)c->in->layers, heads = (size_t)c->in->kv_heads;
+    const size_t n = (size_t)c->in->n;
+
+    c->scores = fb_alloc(FB_ACCOUNT_scratch, layers * sizeof *c->scores);
+    c->first = fb_alloc(FB_ACCOUNT_scratch, layers * sizeof *c->first);
+    c->k = fb_alloc(FB_ACCOUNT_scratch, layers * heads * sizeof *c->k);
+    c->best = fb_alloc(FB_ACCOUNT_scratch, fb_size_mul(heads * n, sizeof *c->best));
+    if (c->scores != NULL && c->first != NULL && c->k != NULL && c->best != NULL)
+        return FB_OK;
+    return fb_fail(FB_NO_MEMORY, "no memory to select entries");
+}
+
+static void close_choice(struct choice *c)
+{
+    fb_free(c->scores);
+    fb_free(c->first);
+    fb_free(c->k);
+    fb_free(c->best);
 }
 
 static fb_status choose(fb_selection *out, fb_ops *ops, const fb_selector *in,
                         struct protection p, uint8_t *stays)
 {
-    int64_t *best = fb_alloc(FB_ACCOUNT_scratch,
-                             fb_size_mul((size_t)(in->kv_heads * in->n), sizeof *best));
-    fb_status status = FB_OK;
+    struct choice c = {.out = out, .ops = ops, .in = in, .p = p, .stays = stays};
+    fb_status status = open_choice(&c);
 
-    if (best == NULL) return fb_fail(FB_NO_MEMORY, "no memory to select entries");
-    for (int64_t layer = 0; status == FB_OK && layer < in->layers; layer++) {
-        fb_scope_open(ops);
-        status = choose_layer(out, ops, in, p, layer, stays, best);
-        fb_scope_close(ops);
-    }
-    fb_free(best);
+    fb_scope_open(ops);
+    if (status == FB_OK) status = share(&c);
+    if (status == FB_OK) status = choose_layers(&c);
+    fb_scope_close(ops);
+    close_choice(&c);
     return status;
 }
 

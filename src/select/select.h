@@ -40,8 +40,9 @@ typedef struct fb_selector {
     int64_t n; /* tokens = entries per slot before eviction */
     /* tokens of a question that stay whatever the rule (`aware`) */
     int64_t protect_last;
-    /* [layers] of [kv_heads, n - unscored_last]; NULL: keeps all */
+    /* [layers] of [planes * kv_heads, n - unscored_last]; NULL: keeps all */
     const fb_tensor *scores;
+    const fb_tensor *measured; /* [layers] for an allocation over layers; or NULL */
 } fb_selector;
 
 FB_MUST_USE fb_status fb_select(fb_selection *out, fb_ops *ops, const fb_selector *in,
