@@ -203,6 +203,41 @@ fb_status fb_cache_append(fb_cache *cache, fb_ops *ops, int64_t layer, fb_tensor
     return FB_OK;
 }
 
+static void shrink_slot(fb_cache *cache, fb_ops *ops, int64_t slot,
+                        const int32_t *index, int64_t n)
+{
+    int64_t there;
+    fb_kv *kv = find(cache, slot, &there);
+
+    if (n < cache->entries[slot]) fb_kv_copy(ops, kv, there, kv, there, index, n);
+    cache->entries[slot] = n;
+}
+
+fb_status fb_cache_shrink(fb_cache *cache, fb_ops *ops, const fb_kept *kept)
+{
+    FB_TRY(check_kept(cache, kept, fb_cache_total(cache)));
+    for (int64_t s = 0; s < kept->n_slots; s++)
+        shrink_slot(cache, ops, s, kept->position[s], kept->count[s]);
+    return fb_ops_status(ops);
+}
+
+fb_status fb_cache_keep_last(fb_cache *cache, fb_ops *ops, int64_t n)
+{
+    const size_t bytes = (size_t)cache->tokens * sizeof(int32_t);
+    int32_t *index = fb_alloc(FB_ACCOUNT_scratch, bytes);
+
+    if (index == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a window");
+    for (int64_t s = 0; s < n_slots(&cache->shape); s++) {
+        const int64_t first = cache->entries[s] - n;
+
+        for (int64_t i = 0; i < n && first > 0; i++)
+            index[i] = (int32_t)(first + i);
+        if (first > 0) shrink_slot(cache, ops, s, index, n);
+    }
+    fb_free(index);
+    return fb_ops_status(ops);
+}
+
 void fb_cache_empty(fb_cache *cache)
 {
     for (int64_t s = 0; s < n_slots(&cache->shape); s++)

@@ -49,6 +49,12 @@ size_t fb_cache_bytes(const fb_cache *cache);
 FB_MUST_USE fb_status fb_cache_append(fb_cache *cache, fb_ops *ops, int64_t layer,
                                       fb_tensor x, int64_t heads);
 
+/* Of each slot only the entries `kept` stay, by their place in it, and move to its front;
+ * the memory stays. */
+FB_MUST_USE fb_status fb_cache_shrink(fb_cache *cache, fb_ops *ops,
+                                      const fb_kept *kept);
+/* The same of the last n entries of each slot. */
+FB_MUST_USE fb_status fb_cache_keep_last(fb_cache *cache, fb_ops *ops, int64_t n);
 /* All entries are forgotten; the memory stays. */
 void fb_cache_empty(fb_cache *cache);
 /* The last entries of `from`, which has one layer, as many as a slot of `layer` holds,

@@ -154,6 +154,13 @@ static bool has_entries(fb_ops *ops, const fb_kv *kv, int64_t slot,
     return true;
 }
 
+static bool ascends(const int32_t *index, int64_t n)
+{
+    for (int64_t j = 1; j < n; j++)
+        if (index[j] <= index[j - 1]) return false;
+    return true;
+}
+
 void fb_kv_copy(fb_ops *ops, fb_kv *dst, int64_t dst_slot, const fb_kv *src,
                 int64_t src_slot, const int32_t *index, int64_t n)
 {
@@ -164,9 +171,10 @@ void fb_kv_copy(fb_ops *ops, fb_kv *dst, int64_t dst_slot, const fb_kv *src,
                     .ids = index};
 
     if (fb_ops_status(ops) != FB_OK) return;
-    if (!has_slot(dst, dst_slot) || !has_slot(src, src_slot) || dst == src ||
+    if (!has_slot(dst, dst_slot) || !has_slot(src, src_slot) ||
+        (dst == src && (dst_slot != src_slot || !ascends(index, n))) ||
         dst->head_dim != src->head_dim || dst->array.dtype != src->array.dtype ||
-        n != fb_kv_capacity(dst, dst_slot)) {
+        n < 0 || n > fb_kv_capacity(dst, dst_slot)) {
         fb_ops_broken(ops, FB_OP_kv_copy, "%lld entries of slot %lld to slot %lld",
                       (long long)n, (long long)src_slot, (long long)dst_slot);
         return;

@@ -187,9 +187,8 @@ int64_t fb_kv_capacity(const fb_kv *kv, int64_t slot);
 void fb_kv_write(fb_ops *ops, fb_kv *kv, fb_tensor x, int64_t n_sequences,
                  int64_t heads, int64_t kv_heads, const int64_t *slot,
                  const int64_t *at);
-/* Entry j of dst slot becomes entry index[j] of src slot, j < n = capacity of the dst
- * slot. Both are of one type.
- */
+/* Entry j of dst slot becomes entry index[j] of src slot, j < n. Both are of one type. A
+ * slot may be copied to itself where `index` ascends: what stays moves to the front. */
 void fb_kv_copy(fb_ops *ops, fb_kv *dst, int64_t dst_slot, const fb_kv *src,
                 int64_t src_slot, const int32_t *index, int64_t n);
 /* Marks what fb_kv_copy would leave behind: hidden [capacity of the slot] becomes 0 for

@@ -8,6 +8,8 @@
  */
 #include "ops/native/native.h"
 
+#include "base/number.h"
+
 #include <string.h>
 
 fb_slot fb_slot_of(const fb_kv *kv, int64_t slot)
@@ -231,23 +233,24 @@ fb_status fb_native_kv_write(void *self, const fb_call *call)
 /* --- copying */
 
 /* Keys of n entries to panel p. Row i of a panel is number i of its keys, so what is read
- * row by row are the lines of a few panels, again and again. */
+ * row by row are the lines of a few panels, again and again. In place, each number is read
+ * before another is written there. */
 static void gather_keys(const fb_slot *to, int64_t p, const fb_slot *from,
-                        const int32_t *entry)
+                        const int32_t *entry, int64_t n)
 {
     const char *key[FB_PANEL];
-    int64_t n, step[FB_PANEL];
-    char *panel = fb_key_panel(to, p, &n);
+    int64_t width, step[FB_PANEL];
+    char *panel = fb_key_panel(to, p, &width);
 
     for (int64_t j = 0; j < n; j++)
         key[j] = key_of(from, entry[j], &step[j]);
     for (int64_t i = 0; i < to->head_dim; i++)
         for (int64_t j = 0; j < n; j++)
             if (to->size == sizeof(uint16_t))
-                ((uint16_t *)(void *)panel)[i * n + j] =
+                ((uint16_t *)(void *)panel)[i * width + j] =
                     ((const uint16_t *)(const void *)key[j])[i * step[j]];
             else
-                ((float *)(void *)panel)[i * n + j] =
+                ((float *)(void *)panel)[i * width + j] =
                     ((const float *)(const void *)key[j])[i * step[j]];
 }
 
@@ -258,8 +261,9 @@ static void gather_value(const fb_slot *to, int64_t j, const fb_slot *from,
 
     for (int64_t p = 0; p * FB_PANEL < to->head_dim; p++) {
         char *value = value_of(to, p, j, &n);
+        const char *old = value_of(from, p, entry, &n);
 
-        memcpy(value, value_of(from, p, entry, &n), (size_t)n * to->size);
+        if (old != value) memcpy(value, old, (size_t)n * to->size);
     }
 }
 
@@ -269,11 +273,12 @@ static void copy_panels(void *context, int64_t begin, int64_t end, int thread)
     const fb_call *call = context;
     const fb_slot to = fb_slot_of(call->to, call->to_slot);
     const fb_slot from = fb_slot_of(call->from, call->from_slot);
-    const int64_t last = end * FB_PANEL < to.capacity ? end * FB_PANEL : to.capacity;
+    const int64_t last = fb_smaller(end * FB_PANEL, call->in[0].shape[0]);
 
     (void)thread;
     for (int64_t p = begin; p < end; p++)
-        gather_keys(&to, p, &from, call->ids + p * FB_PANEL);
+        gather_keys(&to, p, &from, call->ids + p * FB_PANEL,
+                    fb_smaller(FB_PANEL, last - p * FB_PANEL));
     for (int64_t j = begin * FB_PANEL; j < last; j++)
         gather_value(&to, j, &from, call->ids[j]);
 }
@@ -281,11 +286,13 @@ static void copy_panels(void *context, int64_t begin, int64_t end, int thread)
 fb_status fb_native_kv_copy(void *self, const fb_call *call)
 {
     fb_call copy = *call;
-    const int64_t n =
-        call->to->first[call->to_slot + 1] - call->to->first[call->to_slot];
+    const int64_t n = call->in[0].shape[0], panels = (n + FB_PANEL - 1) / FB_PANEL;
 
-    fb_native_loop(self, (n + FB_PANEL - 1) / FB_PANEL,
-                   (double)(2 * n * call->to->head_dim), copy_panels, &copy);
+    if (call->to == call->from) /* from the front to the end */
+        copy_panels(&copy, 0, panels, 0);
+    else
+        fb_native_loop(self, panels, (double)(2 * n * call->to->head_dim), copy_panels,
+                       &copy);
     return FB_OK;
 }
 

@@ -141,7 +141,8 @@ fb_status fb_torch_kv_write(void *self, const fb_call *call)
 fb_status fb_torch_kv_copy(void *self, const fb_call *call)
 {
     fb_torch *torch = fb_torch_begin_at(self, &call->from->array);
-    const int64_t n = fb_kv_capacity(call->to, call->to_slot);
+    const int64_t n = call->in[0].shape[0];
+    const int64_t first = 2 * call->to->first[call->to_slot];
     const int64_t keys = 2 * call->from->first[call->from_slot];
     const int64_t values = keys + fb_kv_capacity(call->from, call->from_slot);
     int64_t *rows = new_rows(2 * n);
@@ -154,8 +155,10 @@ fb_status fb_torch_kv_copy(void *self, const fb_call *call)
     picked = OP_("index_select", "", T_(rows_from(torch, call->from, 0)), I_(0),
                  T_(places(torch, rows, 2 * n)));
     to = rows_from(torch, call->to, 0);
-    fb_torch_copy(torch, NARROW_(to, 0, 2 * call->to->first[call->to_slot], 2 * n),
-                  picked);
+    fb_torch_copy(torch, NARROW_(to, 0, first, n), NARROW_(picked, 0, 0, n));
+    fb_torch_copy(torch,
+                  NARROW_(to, 0, first + fb_kv_capacity(call->to, call->to_slot), n),
+                  NARROW_(picked, 0, n, n));
     return fb_torch_done(torch);
 }
 
