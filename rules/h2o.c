@@ -1,8 +1,9 @@
 /* h2o.c - heavy hitters: attention summed over every query, and the newest entries.
  *
- *     score[h, j]  =  sum over all queries i of A[h, i, j]
+ *     score[g, j]  =  sum over all queries i of the mean over h of A[h, i, j]
  *
- * then the mean over the query heads of a kv head. Half of the budget goes to the
+ * h: the query heads of kv head g. While text comes in, each entry carries its sum; what
+ * an entry that left had is gone with it. Half of the budget goes to the
  * newest entries by definition, the rest to the heaviest others. Sums favour old
  * entries, which met more queries: that bias is H2O; `observed_attention` divides it
  * out.
@@ -30,14 +31,23 @@ static void choose(const void *params, fb_choices *choices)
     const struct h2o *h2o = params;
 
     choices->reads = FB_READS_ATTENTION_SUM;
+    choices->state_rows = 1;
     choices->recent_quota = h2o->recent;
+}
+
+static fb_tensor update(fb_ops *ops, const fb_signals *see, const void *params)
+{
+    const fb_tensor sum = fb_group_mean(ops, see, see->attention_sum);
+
+    (void)params;
+    return fb_add(ops, see->state,
+                  fb_reshape(ops, sum, 3, (int64_t[]){see->kv_heads, 1, see->m}), 1);
 }
 
 static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
 {
-    (void)ops;
     (void)params;
-    return see->attention_sum; /* [heads, m] */
+    return fb_reshape(ops, see->state, 2, (int64_t[]){see->kv_heads, see->m});
 }
 
 const fb_rule fb_rule_h2o = {
@@ -50,5 +60,6 @@ const fb_rule fb_rule_h2o = {
     .params = h2o_params,
     .params_bytes = sizeof(struct h2o),
     .choose = choose,
+    .update = update,
     .score = score,
 };

@@ -30,7 +30,7 @@ typedef enum fb_signal {
     FB_READS_KEYS = 1 << 0,
     FB_READS_VALUES = 1 << 1,
     FB_READS_WINDOW_ATTENTION = 1 << 2, /* and sets `window` */
-    FB_READS_ATTENTION_SUM = 1 << 3,
+    FB_READS_ATTENTION_SUM = 1 << 3, /* of a rule that streams: in `update` alone */
     FB_READS_POSITION = 1 << 4,
     FB_READS_RANDOM = 1 << 5,
     FB_READS_FUTURE = 1 << 6, /* attention not yet paid: not deployable */
@@ -48,8 +48,10 @@ typedef struct fb_signals {
     fb_tensor keys;             /* [kv_heads, m, head_dim], after rotary embedding */
     fb_tensor values;           /* [kv_heads, m, head_dim] */
     fb_tensor window_attention; /* [heads, w, m] rows of the last w queries */
-    fb_tensor attention_sum;    /* [heads, m] over every query that saw the entry */
-    fb_tensor position;         /* [m] absolute position, f32 */
+    fb_tensor attention_sum;    /* [heads, m] over every query that saw the entry; in
+                                   `update` over those of the block */
+    fb_tensor state;            /* [kv_heads, state_rows, m] what the entries carry */
+    fb_tensor position;         /* [kv_heads, m] absolute position, f32 */
     fb_tensor random;           /* [kv_heads, m] uniform in (0, 1), by seed and place */
     fb_tensor future_attention; /* [heads, m] mean over question's and answer's rows */
     fb_tensor queries;       /* [heads, t, head_dim] of the last t = min(queries, n) tokens,
@@ -59,6 +61,9 @@ typedef struct fb_signals {
     double scale;            /* of the logits of attention */
     const struct fb_rotary *rotary; /* for fb_rotation */
 } fb_signals;
+
+/* x [heads, m] to its mean over the query heads of each kv head [kv_heads, m]. */
+fb_tensor fb_group_mean(fb_ops *ops, const fb_signals *see, fb_tensor x);
 
 /* cosine, sine [n, r/2] of the model's rotation at positions first, first + step, ...
  * (without the factor on their size that some scalings add: keys and queries have it). */
@@ -83,6 +88,7 @@ typedef struct fb_choices {
     int64_t window;       /* w: rows of `window_attention` */
     int64_t queries;      /* last tokens whose queries are read; INT64_MAX: of all */
     int64_t planes;       /* of a wrapper's score, for its `select`; 0: one */
+    int64_t state_rows;   /* numbers that each entry carries, kept by `update` */
     fb_group group;       /* query heads to kv heads; after pooling */
     int64_t pool_average; /* odd kernel over the scored entries; 0: none */
     int64_t pool_max;
@@ -224,8 +230,13 @@ typedef struct fb_rule {
      * n_protected], whose k[g] highest stay. Without it that is the score. */
     fb_tensor (*select)(fb_ops *ops, const fb_select_input *in, const void *params);
 
+    /* Rules with a state: after each block of tokens, the new state [kv_heads, state_rows,
+     * m] from the old one, which is 0 for the block's own entries (the newest). Signals of
+     * attention are those of the block's queries. A context that is read at once is one
+     * block. */
+    fb_tensor (*update)(fb_ops *ops, const fb_signals *see, const void *params);
+
     /* Later steps of the plan; refused while the engine does not call them. */
-    void (*update)(void);
     void (*edit)(void);
     void (*replay)(void);
 } fb_rule;

@@ -291,10 +291,10 @@ static fb_signals see(fb_event *event, int64_t layer, const fb_outside *queries,
     if (reads & FB_READS_QUERIES) s.queries = last_queries(event, queries);
     if (reads & FB_READS_KEYS) s.keys = fb_borrow(ops, keys, 1);
     if (reads & FB_READS_VALUES) s.values = fb_borrow(ops, values, 1);
-    if (reads & FB_READS_POSITION) s.position = fb_signal_position(ops, event->n);
+    if (reads & FB_READS_POSITION) s.position = fb_signal_position(ops, event->kv_heads, event->n, NULL);
     if (reads & FB_READS_RANDOM)
         s.random =
-            fb_signal_random(ops, event->seed, 0, layer, event->kv_heads, event->n);
+            fb_signal_random(ops, event->seed, 0, layer, event->kv_heads, event->n, NULL);
     return s;
 }
 
@@ -322,7 +322,7 @@ static fb_status keep_score(fb_event *event, int64_t layer, const fb_signals *si
     fb_tensor score;
 
     fb_ops_move(ops, (fb_place){FB_PHASE_evict, FB_SCOPE_score});
-    score = fb_bound_rule_score(event->rule, ops, signals);
+    score = fb_bound_rule_score_once(event->rule, ops, signals);
     event->scores[layer] = fb_persist(ops, FB_ACCOUNT_signals, score);
     score = fb_bound_rule_measure(event->rule, ops, signals, score);
     if (score.id != 0)

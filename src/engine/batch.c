@@ -47,7 +47,7 @@ static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
     for (int64_t v = 0; v < batch->n; v++)
         for (int64_t g = 0; g < facts->kv_heads; g++)
             batch->room->segments[v * facts->kv_heads + g] = (fb_segment){
-                about->slides ? fb_cache_part(batch->reading->sliding, about->index, g)
+                about->slides ? fb_variant_window(batch->variants[v], about->index, g)
                               : fb_variant_part(batch->variants[v], about->index, g),
                 fb_tail_part(batch->tail, batch->sequence[v], layer, g,
                              batch->at[v] + batch->t)};

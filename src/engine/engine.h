@@ -119,6 +119,16 @@ FB_MUST_USE fb_status fb_evict(fb_variant **out, fb_reading *reading, int rule,
 FB_MUST_USE fb_status fb_evict_masked(fb_variant **out, fb_reading *reading, int rule,
                                       const fb_protect *protect, int64_t protect_last,
                                       int64_t k);
+/* The context is read anew under the budget: in chunks of so many tokens, and before one
+ * that would not fit the rule evicts, so that no head ever holds more than k entries. The
+ * reading, of the same `ids`, is what the answers are compared with; it needs no rules. */
+FB_MUST_USE fb_status fb_stream_in(fb_variant **out, fb_reading *reading,
+                                   const fb_seeded_rule *rule, const int32_t *ids,
+                                   const fb_protect *protect, int64_t k, int64_t chunk);
+/* Entries a head that fit, beside the rule's state and the queries that it holds, into the
+ * bytes of k entries a head. */
+int64_t fb_stream_entries(const fb_model_facts *facts, fb_dtype cache,
+                          const fb_bound_rule *rule, int64_t k);
 /* A set chosen elsewhere (copied), under the same budget check. For tests: what another
  * program kept, or a set for which the answer is known, no rule would choose. */
 FB_MUST_USE fb_status fb_evict_given(fb_variant **out, fb_reading *reading,
@@ -135,8 +145,10 @@ size_t fb_variant_bytes(const fb_variant *variant);
  * it is computed with. Never where entries are renumbered, nor by a backend for which
  * a masked entry and an absent one are not the same bits (fb_ops_is_exact). */
 bool fb_mask_pays(const fb_engine *engine, int64_t n, int64_t k);
-/* The work of selecting and moving. */
+/* The work of selecting and moving, and of reading where it read the context itself. */
 const fb_ledger *fb_variant_ledger(const fb_variant *variant);
+/* Of the pass that read its context; hex; lent. */
+const char *fb_variant_trace(const fb_variant *variant);
 
 /* --- answering --- */
 

@@ -10,6 +10,37 @@
 
 #include <string.h>
 
+fb_status fb_reading_score_layer(fb_reading *reading, fb_scored_rule *rule,
+                                 int64_t layer, const fb_layer_signals *seen)
+{
+    fb_ops *ops = reading->engine->ops;
+    const fb_view view = {.engine = reading->engine,
+                          .rule = rule->rule,
+                          .seed = rule->seed,
+                          .stream = reading->stream,
+                          .cache = reading->cache,
+                          .n = reading->n,
+                          .m = reading->n,
+                          .seen = *seen};
+    const fb_rotary rotary = fb_view_rotary(&view);
+    const fb_place before = fb_enter(reading->engine, FB_PHASE_evict, FB_SCOPE_score);
+    fb_signals signals;
+    fb_tensor score, measured;
+
+    fb_scope_open(ops);
+    signals = fb_view_layer(&view, layer, &rotary);
+    score = fb_bound_rule_score_once(rule->rule, ops, &signals);
+    measured = fb_bound_rule_measure(rule->rule, ops, &signals, score);
+    fb_release(ops, rule->scores[layer]);
+    fb_release(ops, rule->measured[layer]);
+    rule->scores[layer] = fb_persist(ops, FB_ACCOUNT_signals, score);
+    rule->measured[layer] =
+        measured.id == 0 ? FB_NONE : fb_persist(ops, FB_ACCOUNT_signals, measured);
+    fb_scope_close(ops);
+    fb_ops_move(ops, before);
+    return fb_ops_status(ops);
+}
+
 /* --- the pass --- */
 
 static bool scores_now(const fb_reading *reading, const fb_scored_rule *rule)

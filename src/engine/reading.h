@@ -5,7 +5,7 @@
 #ifndef FB_ENGINE_READING_H
 #define FB_ENGINE_READING_H
 
-#include "engine/decoder.h"
+#include "engine/see.h"
 
 /* A rule with its scores of this context. */
 typedef struct fb_scored_rule {

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-static fb_status new_variant(fb_variant **out, fb_reading *reading)
+fb_status fb_variant_new(fb_variant **out, fb_reading *reading)
 {
     *out = fb_zalloc(FB_ACCOUNT_other, sizeof **out);
     if (*out == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a variant");
@@ -101,7 +101,7 @@ static fb_status evict(fb_variant **out, fb_reading *reading, int rule,
     fb_status status;
 
     FB_ASSERT(rule >= 0 && rule < reading->n_rules);
-    FB_TRY(new_variant(out, reading));
+    FB_TRY(fb_variant_new(out, reading));
     before = fb_enter(engine, FB_PHASE_evict, FB_SCOPE_select);
     ledger = &(*out)->ledger;
     fb_ops_charge(engine->ops, &ledger, 1);
@@ -147,7 +147,7 @@ fb_status fb_evict_given(fb_variant **out, fb_reading *reading, const fb_kept *k
 {
     fb_status status;
 
-    FB_TRY(new_variant(out, reading));
+    FB_TRY(fb_variant_new(out, reading));
     (*out)->selection.budget_entries = budget_entries;
     status = copy_kept(&(*out)->selection.kept, kept);
     if (status == FB_OK) status = move(*out);
@@ -159,7 +159,7 @@ fb_status fb_evict_given(fb_variant **out, fb_reading *reading, const fb_kept *k
 
 fb_status fb_keep_all(fb_variant **out, fb_reading *reading)
 {
-    return new_variant(out, reading);
+    return fb_variant_new(out, reading);
 }
 
 void fb_variant_free(fb_variant *variant)
@@ -167,6 +167,7 @@ void fb_variant_free(fb_variant *variant)
     if (variant == NULL) return;
     fb_selection_clear(&variant->selection);
     fb_cache_free(variant->arena);
+    fb_cache_free(variant->sliding);
     fb_free(variant->hidden);
     fb_free(variant);
 }
@@ -207,4 +208,16 @@ fb_part fb_variant_part(const fb_variant *variant, int64_t index, int64_t kv_hea
     part.hidden = variant->hidden + slot * reading->n;
     part.n_open = variant->selection.kept.count[slot];
     return part;
+}
+
+fb_part fb_variant_window(const fb_variant *variant, int64_t index, int64_t kv_head)
+{
+    return fb_cache_part(
+        variant->sliding != NULL ? variant->sliding : variant->reading->sliding, index,
+        kv_head);
+}
+
+const char *fb_variant_trace(const fb_variant *variant)
+{
+    return variant->trace[0] != 0 ? variant->trace : variant->reading->trace;
 }

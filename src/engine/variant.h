@@ -11,12 +11,19 @@ struct fb_variant {
     fb_reading *reading;
     fb_selection selection; /* kept.n_slots 0: all entries stay */
     fb_cache *arena;        /* own memory; NULL: the reading's cache is read */
+    fb_cache *sliding;      /* own windows; NULL: those of the reading */
     uint8_t *hidden;        /* [layers * kv_heads][n] for a mask, or NULL */
     int64_t next;           /* position of the first token behind the context */
     fb_ledger ledger;
+    char trace[65]; /* of its own context pass; "": that of the reading */
 };
+
+/* Everything stays, until told otherwise. */
+FB_MUST_USE fb_status fb_variant_new(fb_variant **out, fb_reading *reading);
 
 /* What attention reads of the context; `index` counts the layers that do not slide. */
 fb_part fb_variant_part(const fb_variant *variant, int64_t index, int64_t kv_head);
+/* The same of a window; `index` counts the layers that slide. */
+fb_part fb_variant_window(const fb_variant *variant, int64_t index, int64_t kv_head);
 
 #endif

@@ -27,10 +27,10 @@ static fb_status check_rule(const fb_rule *rule)
     if (rule->abi != FB_RULE_ABI || rule->size != sizeof *rule)
         return fb_fail(FB_UNSUPPORTED, "rule made for ABI %d; this program has %d",
                        rule->abi, FB_RULE_ABI);
-    if (rule->update != NULL || rule->edit != NULL || rule->replay != NULL)
+    if (rule->edit != NULL || rule->replay != NULL)
         return fb_fail(FB_UNSUPPORTED,
-                       "rule '%s' sets a hook that is not called yet (update, edit, "
-                       "replay); leave it NULL",
+                       "rule '%s' sets a hook that is not called yet (edit, replay); "
+                       "leave it NULL",
                        rule->name);
     if (rule->n_inner < 0 || rule->n_inner > FB_MAX_INNER ||
         (rule->kind == FB_KIND_ALLOCATION && rule->n_inner != 1) ||
@@ -113,6 +113,11 @@ static fb_status check_choices(const fb_bound_rule *bound)
     if ((c->reads & FB_READS_WINDOW_ATTENTION) != 0 && c->window < 1)
         return fb_fail(FB_DEFECT, "rule '%s' reads window attention but sets no window",
                        bound->rule->name);
+    if ((bound->own_state > 0) != (bound->rule->update != NULL) ||
+        (bound->own_state > 0 && bound->rule->kind != FB_KIND_RULE))
+        return fb_fail(FB_DEFECT, "rule '%s' has a state without `update`, or the other "
+                                  "way round",
+                       bound->rule->name);
     if ((c->reads & FB_READS_QUERIES) != 0 && c->queries < 1)
         return fb_fail(FB_DEFECT, "rule '%s' reads queries but does not say how many",
                        bound->rule->name);
@@ -169,6 +174,16 @@ static fb_status check_chooser(const fb_rule *outer, const fb_bound_rule *inner)
                    inner->rule->name, outer->name);
 }
 
+/* Rows of the states of all inner rules. */
+static int64_t inner_state(const fb_bound_rule *bound)
+{
+    int64_t rows = 0;
+
+    for (int i = 0; i < bound->n_inner; i++)
+        rows += bound->inner[i]->choices.state_rows;
+    return rows;
+}
+
 fb_status fb_bound_rule_finish(fb_bound_rule *bound)
 {
     if (bound->n_inner != bound->rule->n_inner)
@@ -185,6 +200,8 @@ fb_status fb_bound_rule_finish(fb_bound_rule *bound)
         bound->choices.planes = bound->inner[0]->choices.planes;
     if (bound->rule->choose != NULL)
         bound->rule->choose(bound->params, &bound->choices);
+    bound->own_state = bound->choices.state_rows;
+    bound->choices.state_rows += inner_state(bound);
     FB_TRY(check_choices(bound));
     return print_text(bound);
 }
@@ -271,4 +288,13 @@ int64_t fb_bound_rule_queries(const fb_bound_rule *rule, int64_t n)
     const fb_choices *c = &rule->choices;
 
     return (c->reads & FB_READS_QUERIES) == 0 ? 0 : fb_smaller(c->queries, n);
+}
+
+bool fb_bound_rule_streams(const fb_bound_rule *rule)
+{
+    bool streams = (rule->rule->runs & FB_RUNS_STREAMING) != 0;
+
+    for (int i = 0; i < rule->n_inner; i++)
+        streams = streams && fb_bound_rule_streams(rule->inner[i]);
+    return streams;
 }

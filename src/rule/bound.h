@@ -14,6 +14,8 @@ struct fb_bound_rule {
     void *params;       /* rule->params_bytes; NULL if none */
     uint64_t given;     /* bit i: the expression sets the i-th row of rule->params */
     fb_choices choices; /* needs joined with the inner rules'; smoothing its own */
+    int64_t own_state;  /* rows of its own state: the first of choices.state_rows, which
+                           has those of the inner rules behind them */
     char *text;         /* canonical */
     int n_inner;
     fb_bound_rule *inner[FB_MAX_INNER];

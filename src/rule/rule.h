@@ -43,6 +43,8 @@ const fb_choices *fb_bound_rule_choices(const fb_bound_rule *rule);
 bool fb_bound_rule_is_random(const fb_bound_rule *rule); /* reads FB_READS_RANDOM */
 bool fb_bound_rule_is_deployable(
     const fb_bound_rule *rule); /* does not read the future */
+/* It and its inner rules know what to do while text comes in. */
+bool fb_bound_rule_streams(const fb_bound_rule *rule);
 /* What it asks of the kernel: the last rows of attention in a context of n tokens, 0 for
  * none; sums over all queries. */
 int64_t fb_bound_rule_window(const fb_bound_rule *rule, int64_t n);
@@ -50,11 +52,18 @@ bool fb_bound_rule_reads_sum(const fb_bound_rule *rule);
 /* The last tokens whose queries it reads in a context of n, 0 for none. */
 int64_t fb_bound_rule_queries(const fb_bound_rule *rule, int64_t n);
 
-/* Signals that are numbers alone: [n] positions from 0 on; [kv_heads, n] uniform numbers of
- * (seed, stream, layer, kv head, position). */
-fb_tensor fb_signal_position(fb_ops *ops, int64_t n);
+/* Signals that are numbers alone, of m entries in each kv head, [kv_heads, m]: positions;
+ * uniform numbers of (seed, stream, layer, kv head, position). `position` [kv_heads] of
+ * [m]; NULL: 0, 1, ... */
+fb_tensor fb_signal_position(fb_ops *ops, int64_t kv_heads, int64_t m,
+                             int32_t *const *position);
 fb_tensor fb_signal_random(fb_ops *ops, uint64_t seed, uint64_t stream, int64_t layer,
-                           int64_t kv_heads, int64_t n);
+                           int64_t kv_heads, int64_t m, int32_t *const *position);
+
+/* The state of all its rules after a block of tokens [kv_heads, state_rows, m]; `see`
+ * has the old one, 0 for new entries. */
+fb_tensor fb_bound_rule_update(const fb_bound_rule *rule, fb_ops *ops,
+                               const fb_signals *see);
 
 /* The model's rotary tables, for rules that turn keys or queries: cosine, sine [n, r/2] of
  * `position` [n], of size 1. */
@@ -70,6 +79,10 @@ typedef struct fb_rotary {
  * all. */
 fb_tensor fb_bound_rule_score(const fb_bound_rule *rule, fb_ops *ops,
                               const fb_signals *see);
+
+/* The same of a context that was read at once: the state is made first. */
+fb_tensor fb_bound_rule_score_once(const fb_bound_rule *rule, fb_ops *ops,
+                                   const fb_signals *see);
 
 /* What an allocation over layers wants to know of this one; FB_NONE: nothing. */
 fb_tensor fb_bound_rule_measure(const fb_bound_rule *rule, fb_ops *ops,

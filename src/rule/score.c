@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ROWS = 0, COLUMNS = 1, QUERIES = 1 };
+enum { ROWS = 0, COLUMNS = 1, QUERIES = 1, STATE = 1 };
 
 /* The last `most` queries of a signal [heads, queries, ..]. */
 static fb_tensor last_queries(fb_ops *ops, fb_tensor signal, int64_t most)
@@ -34,6 +34,21 @@ static fb_signals own_signals(const fb_bound_rule *bound, fb_ops *ops,
     if ((c->reads & FB_READS_QUERIES) != 0)
         own.queries = last_queries(ops, see->queries, c->queries);
     return own;
+}
+
+/* What inner rule i sees: its part of the state. */
+static fb_signals inner_signals(const fb_bound_rule *bound, int i, fb_ops *ops,
+                                const fb_signals *see)
+{
+    int64_t first = bound->own_state;
+    fb_signals inner = *see;
+
+    for (int j = 0; j < i; j++)
+        first += bound->inner[j]->choices.state_rows;
+    if (bound->inner[i]->choices.state_rows > 0)
+        inner.state =
+            fb_narrow(ops, see->state, STATE, first, bound->inner[i]->choices.state_rows);
+    return inner;
 }
 
 /* "9, 512" */
@@ -72,6 +87,14 @@ static fb_tensor repeat(fb_ops *ops, fb_tensor row, int64_t kv_heads)
     const int64_t shape[] = {kv_heads, fb_size(ops, row, COLUMNS)};
 
     return fb_add(ops, fb_full(ops, 2, shape, 0), row, 1);
+}
+
+fb_tensor fb_group_mean(fb_ops *ops, const fb_signals *see, fb_tensor x)
+{
+    const int64_t m = fb_size(ops, x, COLUMNS);
+    const int64_t shape[] = {see->kv_heads, see->heads / see->kv_heads, m};
+
+    return fb_mean(ops, fb_reshape(ops, x, 3, shape), 1);
 }
 
 /* [heads, m] to [kv_heads, m]. */
@@ -143,7 +166,9 @@ static fb_tensor score_of(const fb_bound_rule *bound, fb_ops *ops,
 
     if (bound->rule->kind == FB_KIND_RULE) return plain_score(bound, ops, see);
     for (int i = 0; i < bound->n_inner; i++) {
-        inner[i] = score_of(bound->inner[i], ops, see);
+        const fb_signals its = inner_signals(bound, i, ops, see);
+
+        inner[i] = score_of(bound->inner[i], ops, &its);
         inner[i] = fb_narrow(ops, inner[i], COLUMNS, 0, scored);
     }
     if (bound->rule->kind == FB_KIND_ALLOCATION) return inner[0];
@@ -222,4 +247,66 @@ fb_tensor fb_bound_rule_order(const fb_bound_rule *rule, fb_ops *ops,
                                chooser->rule->name, (long long)in->kv_heads,
                                (long long)columns));
     return FB_NONE;
+}
+
+/* --- state --- */
+
+static fb_status check_state(const fb_bound_rule *bound, fb_ops *ops, fb_tensor state,
+                             const fb_signals *see)
+{
+    FB_TRY(fb_ops_status(ops));
+    if (fb_n_dims(ops, state) == 3 && fb_size(ops, state, 0) == see->kv_heads &&
+        fb_size(ops, state, STATE) == bound->own_state &&
+        fb_size(ops, state, 2) == see->m)
+        return FB_OK;
+    return fb_fail(FB_BUDGET,
+                   "rule '%s' has declared %lld numbers of state an entry and returned "
+                   "another shape; [%lld, %lld, %lld] was expected",
+                   bound->rule->name, (long long)bound->own_state,
+                   (long long)see->kv_heads, (long long)bound->own_state,
+                   (long long)see->m);
+}
+
+/* `out` grows by the rows of the rule and its inner ones. */
+static fb_tensor update_all(const fb_bound_rule *bound, fb_ops *ops,
+                            const fb_signals *see, fb_tensor out)
+{
+    if (bound->own_state > 0) {
+        const fb_signals own = own_signals(bound, ops, see);
+        const fb_tensor state = bound->rule->update(ops, &own, bound->params);
+        const fb_status status = check_state(bound, ops, state, see);
+
+        if (status != FB_OK) {
+            fb_ops_refuse(ops, status);
+            return FB_NONE;
+        }
+        out = out.id == 0 ? state : fb_cat(ops, out, state, STATE);
+    }
+    for (int i = 0; i < bound->n_inner; i++) {
+        const fb_signals its = inner_signals(bound, i, ops, see);
+
+        out = update_all(bound->inner[i], ops, &its, out);
+    }
+    return out;
+}
+
+fb_tensor fb_bound_rule_update(const fb_bound_rule *rule, fb_ops *ops,
+                               const fb_signals *see)
+{
+    if (rule->choices.state_rows == 0) return FB_NONE;
+    fb_scope_open(ops);
+    return fb_scope_return(ops, update_all(rule, ops, see, FB_NONE));
+}
+
+fb_tensor fb_bound_rule_score_once(const fb_bound_rule *rule, fb_ops *ops,
+                                   const fb_signals *see)
+{
+    const int64_t shape[] = {see->kv_heads, rule->choices.state_rows, see->m};
+    fb_signals own = *see;
+
+    if (rule->choices.state_rows > 0) {
+        own.state = fb_full(ops, 3, shape, 0);
+        own.state = fb_bound_rule_update(rule, ops, &own);
+    }
+    return fb_bound_rule_score(rule, ops, &own);
 }
