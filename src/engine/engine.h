@@ -138,7 +138,8 @@ FB_MUST_USE fb_status fb_keep_all(fb_variant **out, fb_reading *reading);
 void fb_variant_free(fb_variant *variant); /* takes NULL */
 /* NULL for a variant that keeps all. */
 const fb_selection *fb_variant_selection(const fb_variant *variant);
-/* Of its arena, or of the arena that a mask stands for. */
+/* Of its arena, or of the arena that a mask stands for; where it streamed, with what its rule
+ * keeps beside the entries. */
 size_t fb_variant_bytes(const fb_variant *variant);
 /* Whether a budget of k of n entries per head is answered sooner through a mask, in a
  * group with others of the kind: the shared cache is read once for all of them, but all of
@@ -147,6 +148,8 @@ size_t fb_variant_bytes(const fb_variant *variant);
 bool fb_mask_pays(const fb_engine *engine, int64_t n, int64_t k);
 /* The work of selecting and moving, and of reading where it read the context itself. */
 const fb_ledger *fb_variant_ledger(const fb_variant *variant);
+/* Whether it read the context itself, under the budget. */
+bool fb_variant_streamed(const fb_variant *variant);
 /* Of the pass that read its context; hex; lent. */
 const char *fb_variant_trace(const fb_variant *variant);
 

@@ -244,7 +244,8 @@ static fb_status check_stream(const fb_stream *s)
 {
     const fb_bound_rule *rule = s->view.rule;
 
-    if (!fb_bound_rule_streams(rule) || fb_bound_rule_choices(rule)->keeps_all)
+    if (!fb_bound_rule_streams(rule) &&
+        !(fb_bound_rule_choices(rule)->keeps_all && s->k >= s->length))
         return fb_fail(FB_UNSUPPORTED,
                        "rule '%s' cannot evict while a text comes in",
                        fb_bound_rule_text(rule));
@@ -256,6 +257,17 @@ static fb_status check_stream(const fb_stream *s)
                    "chunks of %lld tokens do not fit a budget of %lld entries a head; "
                    "take smaller ones",
                    (long long)s->chunk, (long long)s->k);
+}
+
+/* Of a layer of k entries a head: what they carry, and the last queries. */
+static int64_t state_bytes(const fb_model_facts *facts, const fb_bound_rule *rule,
+                           int64_t k)
+{
+    const int64_t carried =
+        facts->kv_heads * k * fb_bound_rule_choices(rule)->state_rows;
+    const int64_t queries = fb_stream_queries(rule) * facts->heads * facts->head_dim;
+
+    return (carried + queries) * (int64_t)sizeof(float);
 }
 
 /* What was left in the end becomes the variant's own. */
@@ -279,6 +291,8 @@ static fb_status hand_over(fb_stream *s, fb_variant *variant)
     out->shrunk = s->shrunk;
     if (s->sliding != NULL)
         FB_TRY(fb_cache_keep_last(s->sliding, engine->ops, engine->facts->window));
+    variant->state_bytes =
+        (size_t)(engine->shape.layers * state_bytes(engine->facts, s->view.rule, s->k));
     variant->arena = s->cache;
     variant->sliding = s->sliding;
     s->cache = s->sliding = NULL;
@@ -334,11 +348,9 @@ int64_t fb_stream_entries(const fb_model_facts *facts, fb_dtype cache,
     const fb_cache_shape shape = {facts->global_layers, facts->kv_heads,
                                   facts->head_dim, cache};
     const int64_t entry = (int64_t)fb_entry_bytes(&shape);
-    const int64_t state =
-        fb_bound_rule_choices(rule)->state_rows * (int64_t)sizeof(float);
-    const int64_t queries = fb_stream_queries(rule) * facts->heads * facts->head_dim *
-                            (int64_t)sizeof(float);
+    const int64_t fixed = state_bytes(facts, rule, 0);
+    const int64_t carried = state_bytes(facts, rule, 1) - fixed;
 
-    return (facts->kv_heads * k * entry - queries) /
-           (facts->kv_heads * (entry + state));
+    return (facts->kv_heads * k * entry - fixed) /
+           (facts->kv_heads * entry + carried);
 }

@@ -184,7 +184,8 @@ size_t fb_variant_bytes(const fb_variant *variant)
     if (variant->hidden != NULL)
         return (size_t)fb_kept_total(&variant->selection.kept) *
                fb_entry_bytes(&reading->engine->shape);
-    return fb_cache_bytes(variant->arena != NULL ? variant->arena : reading->cache);
+    return fb_cache_bytes(variant->arena != NULL ? variant->arena : reading->cache) +
+           variant->state_bytes;
 }
 
 bool fb_mask_pays(const fb_engine *engine, int64_t n, int64_t k)
@@ -215,6 +216,11 @@ fb_part fb_variant_window(const fb_variant *variant, int64_t index, int64_t kv_h
     return fb_cache_part(
         variant->sliding != NULL ? variant->sliding : variant->reading->sliding, index,
         kv_head);
+}
+
+bool fb_variant_streamed(const fb_variant *variant)
+{
+    return variant->trace[0] != 0;
 }
 
 const char *fb_variant_trace(const fb_variant *variant)

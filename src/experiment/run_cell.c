@@ -210,7 +210,8 @@ static fb_status add_counts(const fb_runner *run, draft *d, const fb_outcome *ou
 
     d->ledger = fb_zalloc(FB_ACCOUNT_other, sizeof *d->ledger);
     if (d->ledger == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a ledger");
-    fb_ledger_add(d->ledger, fb_reading_ledger(run->reading, entrant->index));
+    if (!fb_variant_streamed(outcome->variant))
+        fb_ledger_add(d->ledger, fb_reading_ledger(run->reading, entrant->index));
     fb_ledger_add(d->ledger, fb_variant_ledger(outcome->variant));
     fb_ledger_add(d->ledger, &outcome->answer->ledger);
     d->counts =
@@ -279,11 +280,15 @@ static fb_status add_budget(const fb_runner *run, draft *d, const fb_outcome *ou
         selection == NULL ? row->full_entries : fb_kept_total(&selection->kept);
     row->budget_entries =
         selection == NULL ? row->full_entries : selection->budget_entries;
-    row->budget_bytes =
-        row->budget_entries * (int64_t)fb_entry_bytes(&run->plan->shape);
+    row->budget_bytes = outcome->cell->k * run->plan->shape.layers *
+                        run->plan->shape.kv_heads *
+                        (int64_t)fb_entry_bytes(&run->plan->shape);
     row->kept_bytes = (int64_t)fb_variant_bytes(outcome->variant);
-    row->peak_bytes =
-        (int64_t)fb_cache_bytes(full) + (selection == NULL ? 0 : row->kept_bytes);
+    row->peak_bytes = (int64_t)fb_cache_bytes(full);
+    if (fb_variant_streamed(outcome->variant))
+        row->peak_bytes = row->kept_bytes;
+    else if (selection != NULL)
+        row->peak_bytes += row->kept_bytes;
     row->tail_bytes = (int64_t)outcome->answer->tail_bytes;
     row->evicted = row->full_entries - row->kept_entries;
     fb_kept_sha256(selection == NULL ? NULL : &selection->kept, d->kept_sha256);
@@ -365,7 +370,7 @@ static fb_status fill(const fb_runner *run, draft *d, const fb_outcome *outcome)
     }
     d->row.scores = d->scores;
     d->row.cache_sha256 = fb_reading_cache_sha256(run->reading);
-    d->row.trace_context = fb_reading_trace(run->reading);
+    d->row.trace_context = fb_variant_trace(outcome->variant);
     d->row.trace_answer = answer->trace_answer;
     d->row.trace_decode = answer->trace_decode;
     FB_TRY(add_budget(run, d, outcome));

@@ -55,7 +55,7 @@ static fb_status read_for(fb_runner *run, int first, int n, fb_reading **out)
     for (int i = first; i < first + n; i++) {
         fb_entrant *entrant = &run->entrants[i];
 
-        if (entrant->failure != NULL) continue;
+        if (entrant->failure != NULL || fb_spec_streams(run->plan->spec)) continue;
         entrant->index = n_rules;
         rules[n_rules].rule = run->plan->spec->rules[entrant->rule].rule;
         rules[n_rules++].seed = entrant->seed;

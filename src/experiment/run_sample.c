@@ -228,6 +228,7 @@ static fb_status evict(const group *g, const fb_cell *cell, bool masked,
     const fb_entrant *entrant = fb_run_entrant(g->run, cell);
 
     if (entrant->failure != NULL) return fb_fail(FB_DEFECT, "%s", entrant->failure);
+    if (fb_spec_streams(plan->spec)) return fb_run_stream(g->run, cell, out);
     if (cell->budget < 0) return fb_keep_all(out, g->run->reading);
     return (masked ? fb_evict_masked : fb_evict)(
         out, g->run->reading, entrant->index, &plan->spec->protect,
@@ -348,7 +349,7 @@ fb_status fb_run_sample(fb_runner *run, const fb_cell *cells, int n)
     g->options = fb_run_answer_options(sample);
     g->options.is_done = is_done;
     g->options.self = g;
-    g->may_mask = has_many_for_masks(g, cells, n);
+    g->may_mask = !fb_spec_streams(run->plan->spec) && has_many_for_masks(g, cells, n);
     status = foresee(g, cells, n);
     if (status == FB_OK) status = run_cells(g, cells, n);
     clear_group(g);

@@ -51,8 +51,8 @@ FB_SETTING(factors, "plan.factors", NULL, 0, LATER, "", 0, 0, NULL, NULL,
            "GRID", WHAT, false, "write the rules of the grid as a list")
 FB_SETTING(claims, "claims", NULL, 0, LATER, "", 0, 0, NULL, NULL,
            "LIST", WHAT, false, "every verdict counts as exploratory")
-FB_SETTING(kind, "protocol.kind", "protocol", 0, WORD, "prefill", 0, 0, "prefill", "stream",
-           "KIND", HOW, false, "prefill: read all, evict once, then ask")
+FB_SETTING(kind, "protocol.kind", "protocol", 0, WORD, "prefill", 0, 0, "prefill|stream", NULL,
+           "KIND", HOW, false, "prefill: read all, evict once, then ask; stream: evict while reading, never above the budget")
 FB_SETTING(query, "protocol.query", "query", 0, WORD, "agnostic", 0, 0, "agnostic|aware", NULL,
            "WHEN", HOW, false, "agnostic: evict before the question is seen; aware: after")
 FB_SETTING(protect_question, "protocol.protect_question", "protect-question", 0, FLAG, "on", 0, 0, NULL, NULL,
@@ -63,12 +63,12 @@ FB_SETTING(protect, "protocol.protect", "protect", 0, PROTECT, "4+16", 0, 0, NUL
            "SINK+RECENT", HOW, false, "first and last tokens that every rule keeps; or none, published")
 FB_SETTING(rounding, "protocol.rounding", "rounding", 0, WORD, "exact", 0, 0, "exact|kvpress", NULL,
            "HOW", HOW, false, "of a ratio: exact, or in doubles as kvpress does")
-FB_SETTING(chunk, "protocol.chunk", NULL, 0, LATER, "", 0, 0, NULL, NULL,
-           "TOKENS", HOW, false, "it has no meaning under protocol.kind=prefill")
+FB_SETTING(chunk, "protocol.chunk", "chunk", 0, INT, "64", 1, 65536, NULL, NULL,
+           "TOKENS", HOW, false, "stream: tokens read at a time, inside the budget")
 FB_SETTING(interval, "protocol.interval", NULL, 0, LATER, "", 0, 0, NULL, NULL,
-           "TOKENS", HOW, false, "it has no meaning under protocol.kind=prefill")
+           "TOKENS", HOW, false, "answers have a place of their own, beside the budget")
 FB_SETTING(rescore, "protocol.rescore", NULL, 0, LATER, "", 0, 0, NULL, NULL,
-           "HOW", HOW, false, "it has no meaning under protocol.kind=prefill")
+           "HOW", HOW, false, "every entry is scored at each eviction")
 FB_SETTING(layers, "protocol.layers", NULL, 0, LATER, "", 0, 0, NULL, NULL,
            "WHICH", HOW, false, "rules evict from all layers without a window")
 FB_SETTING(metadata, "memory.metadata", "metadata", 0, WORD, "charged", 0, 0, "charged|free", NULL,

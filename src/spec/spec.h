@@ -56,6 +56,8 @@ typedef struct fb_spec {
     const char *baseline; /* label of a rule; lent */
 } fb_spec;
 
+/* The context is read under the budget. */
+bool fb_spec_streams(const fb_spec *spec);
 /* All settings at their defaults. */
 FB_MUST_USE fb_status fb_spec_init(fb_spec *spec);
 void fb_spec_clear(fb_spec *spec);

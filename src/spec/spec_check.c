@@ -397,6 +397,43 @@ static void check_backend(check *c)
                  FB_SET_weights, 0);
 }
 
+/* --- what streaming cannot do (yet) --- */
+
+bool fb_spec_streams(const fb_spec *spec)
+{
+    return fb_values_is(&spec->values, FB_SET_kind, "stream");
+}
+
+static fb_status check_streams(const fb_bound_rule *rule)
+{
+    if (fb_bound_rule_streams(rule) || fb_bound_rule_choices(rule)->keeps_all)
+        return FB_OK;
+    return fb_fail(FB_USAGE,
+                   "rule '%s' cannot evict while a text comes in\nhelp: leave it out, or "
+                   "--protocol prefill",
+                   fb_bound_rule_text(rule));
+}
+
+static void check_protocol(check *c)
+{
+    const fb_values *values = &c->spec->values;
+
+    if (!fb_spec_streams(c->spec)) return;
+    if (!fb_values_is(values, FB_SET_query, "agnostic"))
+        found_at(c,
+                 fb_fail(FB_USAGE,
+                         "query aware needs the question before the eviction; under "
+                         "protocol stream the text comes first"),
+                 FB_SET_query, 0);
+    if (!fb_values_is(values, FB_SET_positions, "original"))
+        found_at(c,
+                 fb_fail(FB_USAGE,
+                         "positions cannot be renumbered under protocol stream yet"),
+                 FB_SET_positions, 0);
+    for (int i = 0; i < c->spec->n_rules; i++)
+        found_at(c, check_streams(c->spec->rules[i].rule), FB_SET_rules, i);
+}
+
 fb_status fb_spec_check(fb_spec *spec, fb_report *report, void *self)
 {
     check c = {spec, report, self, FB_OK};
@@ -408,6 +445,7 @@ fb_status fb_spec_check(fb_spec *spec, fb_report *report, void *self)
              0);
     check_protect(&c);
     check_rules(&c);
+    check_protocol(&c);
     check_tasks(&c);
     check_baseline(&c);
     check_budgets(&c);

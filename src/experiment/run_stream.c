@@ -1,0 +1,39 @@
+/* run_stream.c - protocol stream: each cell reads the context anew, under its budget.
+ *
+ * What a rule keeps beside the entries (their state, the last queries) is paid from the
+ * same bytes, so such a rule holds fewer entries.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "experiment/run_inside.h"
+
+static fb_status entries_of(const fb_runner *run, const fb_cell *cell, int64_t n,
+                            int64_t *out)
+{
+    const fb_plan *plan = run->plan;
+    const fb_bound_rule *rule = plan->spec->rules[cell->rule].rule;
+
+    *out = cell->k;
+    if (cell->k >= n || fb_values_is(&plan->spec->values, FB_SET_metadata, "free"))
+        return FB_OK;
+    *out = fb_stream_entries(fb_model_get_facts(plan->model), plan->shape.type, rule,
+                             cell->k);
+    if (*out >= 1) return FB_OK;
+    return fb_fail(FB_BUDGET,
+                   "the last queries that rule '%s' holds take the whole budget of %lld "
+                   "entries a head",
+                   fb_bound_rule_text(rule), (long long)cell->k);
+}
+
+fb_status fb_run_stream(const fb_runner *run, const fb_cell *cell, fb_variant **out)
+{
+    const fb_spec *spec = run->plan->spec;
+    const fb_ids *context =
+        &run->plan->documents[run->plan->samples[cell->sample].document].context;
+    const fb_seeded_rule rule = {spec->rules[cell->rule].rule, cell->seed};
+    int64_t k;
+
+    FB_TRY(entries_of(run, cell, context->n, &k));
+    return fb_stream_in(out, run->reading, &rule, context->ids, &spec->protect, k,
+                        fb_values_int(&spec->values, FB_SET_chunk));
+}
