@@ -418,7 +418,14 @@ static void check_protocol(check *c)
 {
     const fb_values *values = &c->spec->values;
 
-    if (!fb_spec_streams(c->spec)) return;
+    if (!fb_spec_streams(c->spec)) {
+        if (!fb_values_is(values, FB_SET_chunk, fb_settings()[FB_SET_chunk].initial))
+            found_at(c,
+                     fb_fail(FB_USAGE, "chunk has no meaning under protocol prefill, "
+                                       "which reads all before it evicts"),
+                     FB_SET_chunk, 0);
+        return;
+    }
     if (!fb_values_is(values, FB_SET_query, "agnostic"))
         found_at(c,
                  fb_fail(FB_USAGE,
