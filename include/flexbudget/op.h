@@ -51,12 +51,16 @@ fb_tensor fb_from_host(fb_ops *ops, fb_dtype dtype, int n_dims, const int64_t *s
 /* All elements equal to `value`: aten::full. */
 fb_tensor fb_full(fb_ops *ops, int n_dims, const int64_t *shape, double value);
 
-/* --- shape; aten::reshape, narrow, cat --- */
+/* --- shape --- */
 /* The same elements under another shape; no copy. */
 fb_tensor fb_reshape(fb_ops *ops, fb_tensor a, int n_dims, const int64_t *shape);
 /* Elements [start, start + length) of dimension `dim`; a view for dim 0, else a
  * copy. */
 fb_tensor fb_narrow(fb_ops *ops, fb_tensor a, int dim, int64_t start, int64_t length);
+/* b behind a in dimension `dim`; all other sizes are the same, and the type. A copy. */
+fb_tensor fb_cat(fb_ops *ops, fb_tensor a, fb_tensor b, int dim);
+/* A copy with two dimensions exchanged. */
+fb_tensor fb_transpose(fb_ops *ops, fb_tensor a, int dim0, int dim1);
 
 /* --- element by element ---
  * Shapes are aligned at the right; a missing or 1-sized dimension of either operand is

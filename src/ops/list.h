@@ -20,6 +20,8 @@ FB_OP(from_host,      "aten::_to_copy",                                       0,
 FB_OP(to_host,        "aten::_to_copy",                                       0, "aoti_torch_copy_")
 FB_OP(full,           "aten::full",                                           0, "aoti_torch_aten_full")
 FB_OP(narrow,         "aten::narrow, aten::contiguous",                       0, "aten::narrow, aten::clone")
+FB_OP(cat,            "aten::cat",                                            0, "direct")
+FB_OP(transpose,      "aten::transpose.int, aten::contiguous",                0, "aten::transpose.int, aten::clone")
 FB_OP(add,            "aten::add.Tensor",                                     2, "aoti_torch_aten_subtract_Tensor")
 FB_OP(mul,            "aten::mul.Tensor",                                     1, "direct")
 FB_OP(div,            "aten::div.Tensor",                                     1, "direct")

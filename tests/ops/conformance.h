@@ -96,6 +96,28 @@ static double *room(int64_t n)
     return calloc((size_t)n + 1, sizeof(double));
 }
 
+/* Where element i of a tensor of this shape is. */
+static void find_place(int64_t i, int n_dims, const int64_t *shape, int64_t *at)
+{
+    for (int d = n_dims - 1; d >= 0; d--) {
+        at[d] = i % shape[d];
+        i /= shape[d];
+    }
+}
+
+/* The element there of a tensor that is repeated to n_dims dimensions. */
+static double element(const struct host *a, const int64_t *at, int n_dims)
+{
+    int64_t place = 0;
+
+    for (int i = 0; i < a->n_dims; i++) {
+        const int64_t here = at[n_dims - a->n_dims + i];
+
+        place = place * a->shape[i] + (a->shape[i] == 1 ? 0 : here);
+    }
+    return (double)a->x[place];
+}
+
 /* --- moving */
 
 static void check_from_host(void)
@@ -161,6 +183,90 @@ static void check_narrow(void)
     free(a.x);
 }
 
+/* Whole numbers too large for f32, to be moved. */
+static fb_tensor whole_numbers(void)
+{
+    return fb_from_host(ops, FB_I64, 2, (int64_t[]){2, 2},
+                        (int64_t[]){1, -7, INT64_MAX, 4});
+}
+
+static void expect_whole(fb_tensor got, int64_t n, const int64_t *want)
+{
+    int64_t x[8];
+
+    assert_ok(fb_to_host(ops, got, x, (size_t)n * sizeof *x));
+    assert_memory_equal(x, want, (size_t)n * sizeof *x);
+}
+
+static void check_cat(void)
+{
+    const int dim = (int)number_int(&rng, 0, 2);
+    int64_t shape[] = {number_int(&rng, 0, 5), number_int(&rng, 1, 5),
+                       number_int(&rng, 1, 5)};
+    struct host a = new_host(3, shape, 1), b;
+    double *want;
+
+    shape[dim] = any_size();
+    b = new_host(3, shape, 1);
+    shape[dim] += a.shape[dim];
+    want = room(product_of(3, shape));
+    for (int64_t i = 0; i < product_of(3, shape); i++) {
+        int64_t at[3];
+
+        find_place(i, 3, shape, at);
+        if (at[dim] >= a.shape[dim]) {
+            at[dim] -= a.shape[dim];
+            want[i] = element(&b, at, 3);
+        } else {
+            want[i] = element(&a, at, 3);
+        }
+    }
+    expect("cat", fb_cat(ops, a.tensor, b.tensor, dim - 3), 3, shape, want, EXACT);
+    expect_whole(fb_cat(ops, whole_numbers(), whole_numbers(), 1), 8,
+                 (int64_t[]){1, -7, 1, -7, INT64_MAX, 4, INT64_MAX, 4});
+    free(a.x);
+    free(b.x);
+}
+
+static void swap(int64_t *sizes, int i, int j)
+{
+    const int64_t saved = sizes[i];
+
+    sizes[i] = sizes[j];
+    sizes[j] = saved;
+}
+
+static void check_transpose(void)
+{
+    const int n_dims = (int)number_int(&rng, 1, 4);
+    const int dim0 = (int)number_int(&rng, 0, n_dims - 1);
+    const int dim1 = (int)number_int(&rng, 0, n_dims - 1);
+    int64_t shape[4] = {0};
+    struct host a;
+    double *want;
+    fb_tensor got, first;
+
+    for (int i = 0; i < n_dims; i++)
+        shape[i] = number_int(&rng, number_int(&rng, 0, 9) == 0 ? 0 : 1, 9);
+    a = new_host(n_dims, shape, 1);
+    swap(shape, dim0, dim1);
+    want = room(a.n);
+    for (int64_t i = 0; i < a.n; i++) {
+        int64_t at[4];
+
+        find_place(i, n_dims, shape, at);
+        swap(at, dim0, dim1);
+        want[i] = element(&a, at, n_dims);
+    }
+    got = fb_transpose(ops, a.tensor, dim0, dim1 - n_dims);
+    first = fb_narrow(ops, a.tensor, 0, 0, a.shape[0] > 0);
+    fb_add_(ops, first, first); /* a copy does not change with it */
+    expect("transpose", got, n_dims, shape, want, EXACT);
+    expect_whole(fb_transpose(ops, whole_numbers(), 0, 1), 4,
+                 (int64_t[]){1, INT64_MAX, -7, 4});
+    free(a.x);
+}
+
 /* --- two operands, broadcast */
 
 static const float specials[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1e-45f, 3e38f};
@@ -181,18 +287,6 @@ static void spoil(struct host *a)
 static void spoil_terms(struct host *a)
 {
     spoil_with(a, fb_ops_is_exact(ops) ? 6 : 5);
-}
-
-static double element(const struct host *a, const int64_t *at, int n_dims)
-{
-    int64_t place = 0;
-
-    for (int i = 0; i < a->n_dims; i++) {
-        const int64_t here = at[n_dims - a->n_dims + i];
-
-        place = place * a->shape[i] + (a->shape[i] == 1 ? 0 : here);
-    }
-    return (double)a->x[place];
 }
 
 static void check_binary(const char *name, fb_tensor (*run)(fb_tensor, fb_tensor),
@@ -218,12 +312,9 @@ static void check_binary(const char *name, fb_tensor (*run)(fb_tensor, fb_tensor
     n = product_of(n_dims, shape);
     want = room(n);
     for (int64_t i = 0; i < n; i++) {
-        int64_t at[4], rest = i;
+        int64_t at[4];
 
-        for (int d = n_dims - 1; d >= 0; d--) {
-            at[d] = rest % shape[d];
-            rest /= shape[d];
-        }
+        find_place(i, n_dims, shape, at);
         want[i] =
             (double)of((float)element(&x, at, n_dims), (float)element(&y, at, n_dims));
     }

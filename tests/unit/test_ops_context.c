@@ -247,6 +247,11 @@ static void wrong_arguments_are_refused_by_name(void **state)
     REFUSED(fb_sum(ops, a, 2), "fb_sum: no dimension 2");
     REFUSED(fb_narrow(ops, a, 1, 2, 3), "fb_narrow: 3 elements from 2");
     REFUSED(fb_reshape(ops, a, 1, (int64_t[]){7}), "fb_reshape: 8 elements for 7");
+    REFUSED(fb_cat(ops, a, a, 2), "fb_cat: no dimension 2");
+    REFUSED(fb_cat(ops, a, i64, 0), "fb_cat: takes two plain tensors of one type");
+    REFUSED(fb_cat(ops, a, fb_full(ops, 2, (int64_t[]){2, 3}, 1), 0),
+            "fb_cat: shapes [2, 4] and [2, 3]");
+    REFUSED(fb_transpose(ops, a, 0, -3), "fb_transpose: no dimension -3");
     REFUSED(fb_avg_pool1d(ops, a, 2), "fb_avg_pool1d: kernel 2");
     REFUSED(fb_topk(ops, a, 5), "fb_topk: 5 of 4");
     REFUSED(fb_bmm(ops, a, false, a, false), "fb_bmm: shapes");

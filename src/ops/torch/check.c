@@ -65,6 +65,9 @@ static void check_elements(const struct check *check)
     EXPECT(from_host, a, 1, -2, 3, 0.5f, 4, -1);
     EXPECT(full, two, 2);
     EXPECT(narrow, fb_narrow(ops, a, 1, 1, 2), -2, 3, 4, -1);
+    EXPECT(cat, fb_cat(ops, a, fb_narrow(ops, a, 1, 0, 1), 1), 1, -2, 3, 1, 0.5f, 4, -1,
+           0.5f);
+    EXPECT(transpose, fb_transpose(ops, a, 0, 1), 1, 0.5f, -2, 4, 3, -1);
     EXPECT(add, fb_add(ops, a, two, -1), -1, -4, 1, -1.5f, 2, -3);
     EXPECT(mul, fb_mul(ops, a, a), 1, 4, 9, 0.25f, 16, 1);
     EXPECT(div, fb_div(ops, a, two), 0.5f, -1, 1.5f, 0.25f, 2, -0.5f);

@@ -91,6 +91,27 @@ fb_status fb_torch_narrow(void *self, const fb_call *call)
                            OP_("clone", "", T_(from), fb_torch_some(torch, I_(0))));
 }
 
+fb_status fb_torch_cat(void *self, const fb_call *call)
+{
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
+    const fb_torch_handle a = fb_torch_of(torch, &call->in[0]);
+    const fb_torch_handle b = fb_torch_of(torch, &call->in[1]);
+
+    return fb_torch_return(torch, call, fb_torch_join(torch, a, b, call->dim));
+}
+
+/* (contiguous would not copy what lies in order as it is, as with dimensions of 1.) */
+fb_status fb_torch_transpose(void *self, const fb_call *call)
+{
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
+    const fb_torch_handle a = fb_torch_of(torch, &call->in[0]);
+    const fb_torch_handle turned =
+        OP_("transpose", "int", T_(a), I_(call->dim), I_(call->dim1));
+
+    return fb_torch_return(torch, call,
+                           OP_("clone", "", T_(turned), fb_torch_some(torch, I_(0))));
+}
+
 /* --- element by element --- */
 
 static fb_status binary(void *self, const fb_call *call, const char *name,
