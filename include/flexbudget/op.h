@@ -70,6 +70,10 @@ fb_tensor fb_add(fb_ops *ops, fb_tensor a, fb_tensor b,
 fb_tensor fb_mul(fb_ops *ops, fb_tensor a, fb_tensor b);
 fb_tensor fb_div(fb_ops *ops, fb_tensor a, fb_tensor b);
 fb_tensor fb_maximum(fb_ops *ops, fb_tensor a, fb_tensor b); /* NaN if either is */
+fb_tensor fb_less(fb_ops *ops, fb_tensor a, fb_tensor b); /* 1 where a < b, else 0 */
+/* a where mask is not 0 (NaN is not), else b. What is not taken does not matter, be it
+ * infinite or NaN. */
+fb_tensor fb_where(fb_ops *ops, fb_tensor mask, fb_tensor a, fb_tensor b);
 fb_tensor fb_scale(fb_ops *ops, fb_tensor a, double factor); /* aten::mul by a 0-dim */
 fb_tensor fb_sqrt(fb_ops *ops, fb_tensor a);
 fb_tensor fb_exp(fb_ops *ops, fb_tensor a);

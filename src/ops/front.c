@@ -295,6 +295,34 @@ fb_tensor fb_maximum(fb_ops *ops, fb_tensor a, fb_tensor b)
     return binary(ops, FB_OP_maximum, a, b, 0);
 }
 
+fb_tensor fb_less(fb_ops *ops, fb_tensor a, fb_tensor b)
+{
+    return binary(ops, FB_OP_less, a, b, 0);
+}
+
+fb_tensor fb_where(fb_ops *ops, fb_tensor mask, fb_tensor a, fb_tensor b)
+{
+    const fb_array *m = fb_ops_floats(ops, FB_OP_where, mask);
+    const fb_array *x = fb_ops_floats(ops, FB_OP_where, a);
+    const fb_array *y = fb_ops_floats(ops, FB_OP_where, b);
+    fb_call call = {0};
+    fb_array both;
+
+    if (m == NULL || x == NULL || y == NULL) return FB_NONE;
+    call.in[0] = *m;
+    call.in[1] = *x;
+    call.in[2] = *y;
+    if (!broadcast(x, y, &both)) {
+        refuse_shapes(ops, FB_OP_where, x, y);
+        return FB_NONE;
+    }
+    if (!broadcast(m, &both, &call.out)) {
+        refuse_shapes(ops, FB_OP_where, m, &both);
+        return FB_NONE;
+    }
+    return fb_ops_compute(ops, FB_OP_where, &call, elements(&call.out));
+}
+
 fb_tensor fb_scale(fb_ops *ops, fb_tensor a, double factor)
 {
     return unary(ops, FB_OP_scale, a, factor);

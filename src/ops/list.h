@@ -26,6 +26,8 @@ FB_OP(add,            "aten::add.Tensor",                                     2,
 FB_OP(mul,            "aten::mul.Tensor",                                     1, "direct")
 FB_OP(div,            "aten::div.Tensor",                                     1, "direct")
 FB_OP(maximum,        "aten::maximum",                                        1, "direct")
+FB_OP(less,           "aten::lt.Tensor, aten::_to_copy",                      1, "aten::lt.Tensor")
+FB_OP(where,          "aten::_to_copy, aten::where.self",                     1, "aten::where.self")
 FB_OP(scale,          "aten::mul.Tensor",                                     1, "direct")
 FB_OP(sqrt,           "aten::sqrt",                                           1, "direct")
 FB_OP(exp,            "aten::exp",                                            8, "direct")

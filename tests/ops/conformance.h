@@ -384,6 +384,58 @@ static void check_maximum(void)
     check_binary("maximum", run_maximum, of_maximum, EXACT);
 }
 
+static fb_tensor run_less(fb_tensor a, fb_tensor b)
+{
+    return fb_less(ops, a, b);
+}
+
+static float of_less(float a, float b)
+{
+    return a < b ? 1 : 0;
+}
+
+static void check_less(void)
+{
+    check_binary("less", run_less, of_less, EXACT);
+}
+
+/* Of three operands one has all dimensions. */
+static void check_where(void)
+{
+    const int n_dims = (int)number_int(&rng, 0, 4);
+    const int64_t longest = number_int(&rng, 0, 2);
+    int64_t size[4], shape[] = {1, 1, 1, 1};
+    struct host in[3];
+    double *want;
+
+    for (int i = 0; i < n_dims; i++)
+        size[i] = number_int(&rng, 1, i == n_dims - 1 ? 40 : 4);
+    for (int p = 0; p < 3; p++) {
+        const int first = p == longest ? 0 : (int)number_int(&rng, 0, n_dims);
+        int64_t own[4];
+
+        for (int i = first; i < n_dims; i++) {
+            own[i] = number_int(&rng, 0, 3) == 0 ? 1 : size[i];
+            if (own[i] > shape[i]) shape[i] = own[i];
+        }
+        in[p] = p == 0 ? tied_host(n_dims - first, own + first)
+                       : new_host(n_dims - first, own + first, 4);
+        spoil(&in[p]);
+    }
+    want = room(product_of(n_dims, shape));
+    for (int64_t i = 0; i < product_of(n_dims, shape); i++) {
+        int64_t at[4];
+
+        find_place(i, n_dims, shape, at);
+        want[i] = element(&in[0], at, n_dims) != 0 ? element(&in[1], at, n_dims)
+                                                   : element(&in[2], at, n_dims);
+    }
+    expect("where", fb_where(ops, in[0].tensor, in[1].tensor, in[2].tensor), n_dims,
+           shape, want, EXACT);
+    for (int p = 0; p < 3; p++)
+        free(in[p].x);
+}
+
 /* --- one operand */
 
 static void check_unary(const char *name, fb_tensor (*run)(fb_tensor),

@@ -252,6 +252,11 @@ static void wrong_arguments_are_refused_by_name(void **state)
     REFUSED(fb_cat(ops, a, fb_full(ops, 2, (int64_t[]){2, 3}, 1), 0),
             "fb_cat: shapes [2, 4] and [2, 3]");
     REFUSED(fb_transpose(ops, a, 0, -3), "fb_transpose: no dimension -3");
+    REFUSED(fb_less(ops, a, i64), "fb_less: takes f32");
+    REFUSED(fb_where(ops, a, a, fb_full(ops, 1, (int64_t[]){3}, 1)),
+            "fb_where: shapes [2, 4] and [3]");
+    REFUSED(fb_where(ops, fb_full(ops, 1, (int64_t[]){3}, 1), a, a),
+            "fb_where: shapes [3] and [2, 4]");
     REFUSED(fb_avg_pool1d(ops, a, 2), "fb_avg_pool1d: kernel 2");
     REFUSED(fb_topk(ops, a, 5), "fb_topk: 5 of 4");
     REFUSED(fb_bmm(ops, a, false, a, false), "fb_bmm: shapes");

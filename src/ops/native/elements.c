@@ -243,6 +243,14 @@ static void maximum_row(const float *a, int64_t a_step, const float *b, int64_t 
     }
 }
 
+static void less_row(const float *a, int64_t a_step, const float *b, int64_t b_step,
+                     float alpha, float *out, int64_t n)
+{
+    (void)alpha;
+    for (int64_t i = 0; i < n; i++)
+        out[i] = a[i * a_step] < b[i * b_step] ? 1 : 0;
+}
+
 struct binary {
     const fb_call *call;
     row_loop *loop;
@@ -317,6 +325,52 @@ fb_status fb_native_div(void *self, const fb_call *call)
 fb_status fb_native_maximum(void *self, const fb_call *call)
 {
     return binary(self, call, maximum_row);
+}
+
+fb_status fb_native_less(void *self, const fb_call *call)
+{
+    return binary(self, call, less_row);
+}
+
+/* --- one of two */
+
+struct either {
+    const fb_call *call;
+    int64_t steps[3][FB_MAX_DIMS]; /* of the mask and of both; 0: repeated */
+};
+
+static void either_rows(void *context, int64_t begin, int64_t end, int thread)
+{
+    const struct either *e = context;
+    const fb_array *out = &e->call->out;
+    const int64_t n = fb_columns_of(out), last = out->n_dims - 1;
+
+    (void)thread;
+    for (int64_t r = begin; r < end; r++) {
+        const float *x[3];
+        int64_t step[3];
+
+        for (int i = 0; i < 3; i++) {
+            x[i] = fb_floats(&e->call->in[i]) + place(out, e->steps[i], r);
+            step[i] = last < 0 ? 0 : e->steps[i][last];
+        }
+        for (int64_t c = 0; c < n; c++) {
+            const int taken = x[0][c * step[0]] != 0 ? 1 : 2;
+
+            fb_floats(out)[r * n + c] = x[taken][c * step[taken]];
+        }
+    }
+}
+
+fb_status fb_native_where(void *self, const fb_call *call)
+{
+    struct either e = {.call = call};
+
+    for (int i = 0; i < 3; i++)
+        find_steps(&call->in[i], &call->out, e.steps[i]);
+    fb_native_loop(self, fb_rows_of(&call->out), (double)fb_array_elements(&call->out),
+                   either_rows, &e);
+    return FB_OK;
 }
 
 /* --- one operand */

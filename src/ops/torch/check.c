@@ -60,7 +60,7 @@ static void check_elements(const struct check *check)
 {
     fb_ops *ops = check->ops;
     const fb_tensor a = check->a, two = fb_full(ops, 1, SHAPE(1), 2);
-    const fb_tensor size = fb_abs(ops, a);
+    const fb_tensor size = fb_abs(ops, a), less = fb_less(ops, a, two);
 
     EXPECT(from_host, a, 1, -2, 3, 0.5f, 4, -1);
     EXPECT(full, two, 2);
@@ -72,6 +72,8 @@ static void check_elements(const struct check *check)
     EXPECT(mul, fb_mul(ops, a, a), 1, 4, 9, 0.25f, 16, 1);
     EXPECT(div, fb_div(ops, a, two), 0.5f, -1, 1.5f, 0.25f, 2, -0.5f);
     EXPECT(maximum, fb_maximum(ops, a, two), 2, 2, 3, 2, 4, 2);
+    EXPECT(less, less, 1, 1, 0, 1, 0, 1);
+    EXPECT(where, fb_where(ops, less, a, two), 1, -2, 2, 0.5f, 2, -1);
     EXPECT(scale, fb_scale(ops, a, 3), 3, -6, 9, 1.5f, 12, -3);
     EXPECT(abs, size, 1, 2, 3, 0.5f, 4, 1);
     EXPECT(sqrt, fb_sqrt(ops, fb_mul(ops, a, a)), 1, 2, 3, 0.5f, 4, 1);

@@ -160,6 +160,30 @@ fb_status fb_torch_maximum(void *self, const fb_call *call)
     return binary(self, call, "aten::maximum", "");
 }
 
+fb_status fb_torch_less(void *self, const fb_call *call)
+{
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
+    const fb_torch_handle a = fb_torch_of(torch, &call->in[0]);
+    const fb_torch_handle b = fb_torch_of(torch, &call->in[1]);
+
+    return fb_torch_return(torch, call,
+                           fb_torch_cast(torch, OP_("lt", "Tensor", T_(a), T_(b)),
+                                         torch->lib->aoti_torch_dtype_float32()));
+}
+
+fb_status fb_torch_where(void *self, const fb_call *call)
+{
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
+    const fb_torch_handle mask =
+        fb_torch_cast(torch, fb_torch_of(torch, &call->in[0]),
+                      torch->lib->aoti_torch_dtype_bool());
+    const fb_torch_handle a = fb_torch_of(torch, &call->in[1]);
+    const fb_torch_handle b = fb_torch_of(torch, &call->in[2]);
+
+    return fb_torch_return(torch, call,
+                           OP_("where", "self", T_(mask), T_(a), T_(b)));
+}
+
 fb_status fb_torch_scale(void *self, const fb_call *call)
 {
     fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
