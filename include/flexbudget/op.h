@@ -88,6 +88,8 @@ fb_tensor fb_amax(fb_ops *ops, fb_tensor a, int dim);
 
 /* --- over the last dimension --- */
 fb_tensor fb_softmax(fb_ops *ops, fb_tensor a);
+/* Element i: a[0] + ... + a[i]; natively one after the other, in f32. */
+fb_tensor fb_cumsum(fb_ops *ops, fb_tensor a);
 /* Stride 1, odd `kernel`, zero padding kernel/2 that counts in the divisor. */
 fb_tensor fb_avg_pool1d(fb_ops *ops, fb_tensor a, int64_t kernel);
 /* Stride 1, odd `kernel`, padding -inf. */
@@ -104,6 +106,9 @@ fb_tensor fb_bmm(fb_ops *ops, fb_tensor a, bool transpose_a, fb_tensor b,
 /* Positions (i64) of the `k` largest of each row of the last dimension, best first;
  * equal values: lower position first; -0 equals +0. NaN is a failure. */
 fb_tensor fb_topk(fb_ops *ops, fb_tensor a, int64_t k);
+/* The place (f32, 0 is the first) of each element in its row of the last dimension, in
+ * the order of fb_topk; at most 2^24 of a row. */
+fb_tensor fb_rank(fb_ops *ops, fb_tensor a);
 /* Elements of the last dimension picked by `index` (i64), same leading dimensions. */
 fb_tensor fb_gather(fb_ops *ops, fb_tensor a, fb_tensor index);
 

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { MOST_RANKED = 1 << 24 }; /* whole numbers that f32 tells apart */
+
 static double elements(const fb_array *array)
 {
     return (double)fb_array_elements(array);
@@ -398,6 +400,14 @@ fb_tensor fb_softmax(fb_ops *ops, fb_tensor a)
     return unary(ops, FB_OP_softmax, a, 0);
 }
 
+fb_tensor fb_cumsum(fb_ops *ops, fb_tensor a)
+{
+    const fb_array *x = fb_ops_floats(ops, FB_OP_cumsum, a);
+
+    if (x == NULL || !last_dim(ops, FB_OP_cumsum, x)) return FB_NONE;
+    return unary(ops, FB_OP_cumsum, a, 0);
+}
+
 static fb_tensor pool(fb_ops *ops, enum fb_op op, fb_tensor a, int64_t kernel)
 {
     const fb_array *x = fb_ops_floats(ops, op, a);
@@ -466,6 +476,19 @@ fb_tensor fb_topk(fb_ops *ops, fb_tensor a, int64_t k)
     call.out.persists = false;
     call.out.shape[x->n_dims - 1] = k;
     return fb_ops_compute(ops, FB_OP_topk, &call, elements(x));
+}
+
+fb_tensor fb_rank(fb_ops *ops, fb_tensor a)
+{
+    const fb_array *x = fb_ops_floats(ops, FB_OP_rank, a);
+
+    if (x == NULL || !last_dim(ops, FB_OP_rank, x)) return FB_NONE;
+    if (x->shape[x->n_dims - 1] > MOST_RANKED) {
+        fb_ops_broken(ops, FB_OP_rank, "%lld elements; f32 numbers %d places",
+                      (long long)x->shape[x->n_dims - 1], MOST_RANKED);
+        return FB_NONE;
+    }
+    return unary(ops, FB_OP_rank, a, 0);
 }
 
 fb_tensor fb_gather(fb_ops *ops, fb_tensor a, fb_tensor index)

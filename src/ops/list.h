@@ -38,10 +38,12 @@ FB_OP(mean,           "aten::mean.dim",                                       1,
 FB_OP(var,            "aten::var.correction",                                 4, "aten::mean.dim, aoti_torch_aten_subtract_Tensor, aten::mul.Tensor, aten::sum.dim_IntList, aten::div.Tensor")
 FB_OP(amax,           "aten::amax",                                           1, "direct")
 FB_OP(softmax,        "aten::softmax.int",                                   11, "direct")
+FB_OP(cumsum,         "aten::cumsum",                                         1, "direct")
 FB_OP(avg_pool1d,     "aten::avg_pool1d",                                     1, "direct")
 FB_OP(max_pool1d,     "aten::max_pool1d",                                     1, "direct")
 FB_OP(bmm,            "aten::bmm",                                            2, "direct")
 FB_OP(topk,           "aten::sort.stable, aten::narrow",                      1, "aten::isnan, aten::any, aten::sort.stable, aten::narrow")
+FB_OP(rank,           "aten::sort.stable, aten::sort.stable, aten::_to_copy", 2, "aten::isnan, aten::any, aten::sort.stable")
 FB_OP(gather,         "aten::gather",                                         0, "aten::amin, aten::amax, aten::gather")
 /* the model */
 FB_OP(embedding,      "aten::embedding",                                      0, "direct")

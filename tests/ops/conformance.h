@@ -668,6 +668,23 @@ static void check_softmax(void)
     free(a.x);
 }
 
+/* Natively a chain in f32. */
+static void check_cumsum(void)
+{
+    const int64_t shape[] = {3, any_size()};
+    struct host a = new_host(2, shape, 1);
+    double *want = room(a.n);
+    float sum = 0;
+
+    if (number_int(&rng, 0, 1)) spoil_terms(&a);
+    for (int64_t i = 0; i < a.n; i++) {
+        sum = (i % shape[1] == 0 ? 0 : sum) + a.x[i];
+        want[i] = (double)sum;
+    }
+    expect("cumsum", fb_cumsum(ops, a.tensor), 2, shape, want, within(EXACT, PRODUCT));
+    free(a.x);
+}
+
 static void check_pool(const char *name, bool is_max)
 {
     const int64_t shape[] = {3, any_size()}, kernel = 2 * number_int(&rng, 0, 20) + 1;
@@ -812,24 +829,39 @@ static int by_rank(const void *a, const void *b)
     return x->at < y->at ? -1 : 1;
 }
 
-static void check_topk(void)
+/* Three rows with ties, both zeros and infinities. */
+static struct host new_scores(void)
 {
-    const int64_t shape[] = {3, any_size()}, n = shape[1];
-    const int64_t k = number_int(&rng, 0, n);
+    const int64_t shape[] = {3, any_size()};
     struct host a =
         number_int(&rng, 0, 1) ? tied_host(2, shape) : new_host(2, shape, 1);
-    struct ranked *ranked = calloc((size_t)n + 1, sizeof *ranked);
-    int64_t *got = calloc((size_t)(3 * k + 1), sizeof *got);
 
     for (int64_t i = 0; i < a.n; i++) {
         if (number_int(&rng, 0, 6) == 0) a.x[i] = specials[number_int(&rng, 0, 3)];
     }
     a.tensor = fb_from_host(ops, FB_F32, 2, shape, a.x);
+    return a;
+}
+
+static void rank_row(const struct host *a, int64_t r, struct ranked *ranked)
+{
+    const int64_t n = a->shape[1];
+
+    for (int64_t i = 0; i < n; i++)
+        ranked[i] = (struct ranked){a->x[r * n + i], i};
+    qsort(ranked, (size_t)n, sizeof *ranked, by_rank);
+}
+
+static void check_topk(void)
+{
+    struct host a = new_scores();
+    const int64_t *shape = a.shape, n = shape[1], k = number_int(&rng, 0, n);
+    struct ranked *ranked = calloc((size_t)n + 1, sizeof *ranked);
+    int64_t *got = calloc((size_t)(3 * k + 1), sizeof *got);
+
     assert_ok(fb_to_host(ops, fb_topk(ops, a.tensor, k), got, (size_t)(3 * k) * 8));
     for (int64_t r = 0; r < 3; r++) {
-        for (int64_t i = 0; i < n; i++)
-            ranked[i] = (struct ranked){a.x[r * n + i], i};
-        qsort(ranked, (size_t)n, sizeof *ranked, by_rank);
+        rank_row(&a, r, ranked);
         for (int64_t i = 0; i < k; i++)
             assert_int_equal(got[r * k + i], ranked[i].at);
     }
@@ -842,6 +874,30 @@ static void check_topk(void)
     }
     free(ranked);
     free(got);
+    free(a.x);
+}
+
+static void check_rank(void)
+{
+    struct host a = new_scores();
+    const int64_t *shape = a.shape, n = shape[1];
+    struct ranked *ranked = calloc((size_t)n + 1, sizeof *ranked);
+    double *want = room(a.n);
+
+    for (int64_t r = 0; r < 3; r++) {
+        rank_row(&a, r, ranked);
+        for (int64_t i = 0; i < n; i++)
+            want[r * n + ranked[i].at] = (double)i;
+    }
+    expect("rank", fb_rank(ops, a.tensor), 2, shape, want, EXACT);
+    if (n > 0) {
+        a.x[n - 1] = NAN;
+        a.tensor = fb_from_host(ops, FB_F32, 2, shape, a.x);
+        (void)fb_rank(ops, a.tensor);
+        assert_fails(fb_ops_status(ops), FB_DEFECT, "fb_rank: a score is not a number");
+        fb_ops_reset(ops);
+    }
+    free(ranked);
     free(a.x);
 }
 

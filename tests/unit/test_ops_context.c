@@ -259,6 +259,9 @@ static void wrong_arguments_are_refused_by_name(void **state)
             "fb_where: shapes [3] and [2, 4]");
     REFUSED(fb_avg_pool1d(ops, a, 2), "fb_avg_pool1d: kernel 2");
     REFUSED(fb_topk(ops, a, 5), "fb_topk: 5 of 4");
+    REFUSED(fb_rank(ops, fb_full(ops, 2, (int64_t[]){0, (1 << 24) + 1}, 0)),
+            "fb_rank: 16777217 elements");
+    REFUSED(fb_cumsum(ops, fb_full(ops, 0, NULL, 1)), "fb_cumsum: takes tensors of");
     REFUSED(fb_bmm(ops, a, false, a, false), "fb_bmm: shapes");
     REFUSED(fb_gather(ops, a, a), "fb_gather: picks by i64");
     REFUSED(fb_linear(ops, a, a), "fb_linear: takes a weight");

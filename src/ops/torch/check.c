@@ -94,10 +94,12 @@ static void check_rows(const struct check *check)
     EXPECT(amax, fb_amax(ops, a, 0), 1, 4, 3);
     EXPECT(softmax, fb_softmax(ops, a), 0.118499655f, 0.0058997504f, 0.8756006f,
            0.029121762f, 0.9643803f, 0.0064979433f);
+    EXPECT(cumsum, fb_cumsum(ops, a), 1, -1, 2, 0.5f, 4.5f, 3.5f);
     EXPECT(avg_pool1d, fb_avg_pool1d(ops, a, 3), -0.33333333f, 0.66666667f, 0.33333333f,
            1.5f, 1.1666667f, 1);
     EXPECT(max_pool1d, fb_max_pool1d(ops, a, 3), 1, 3, 3, 4, 4, 4);
     EXPECT(bmm, fb_bmm(ops, m, false, m, true), 14, -10.5f, -10.5f, 17.25f);
+    EXPECT(rank, fb_rank(ops, a), 1, 2, 0, 1, 0, 2);
     EXPECT(gather, fb_gather(ops, a, fb_topk(ops, a, 2)), 3, 1, 4, 0.5f);
 }
 
