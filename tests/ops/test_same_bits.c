@@ -100,6 +100,7 @@ static void loops(struct bytes *bytes, fb_ops *ops)
     add_tensor(bytes, ops, turned);
     add_tensor(bytes, ops, fb_var(ops, x, 1));
     add_tensor(bytes, ops, fb_sum(ops, x, 0));
+    add_tensor(bytes, ops, fb_cumsum(ops, x));
 }
 
 static void measures(struct bytes *bytes, fb_ops *ops)
