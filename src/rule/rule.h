@@ -1,6 +1,7 @@
 /* rule.h - rules by name, expressions of them, and their parameters.
  *
- * An expression is `name`, `name:key=value,...` or `wrapper(rule, ..., key=value)`.
+ * An expression is `name`, `name:key=value,...` or `wrapper(rule, ..., key=value)`; a
+ * preset is a name that stands for one (`preset:key=value,...` if it is a plain rule).
  * Parsed, it is a tree of bound rules; printed again, it is canonical: parameters in
  * declared order, defaults written out. The canonical text is what is stored and
  * hashed.
@@ -17,6 +18,15 @@
 int fb_rule_count(void);
 const fb_rule *fb_rule_at(int index);
 const fb_rule *fb_rule_find(const char *name); /* NULL if there is none */
+
+/* A row of rules/presets.h. */
+typedef struct fb_preset {
+    const char *name, *expression, *summary;
+} fb_preset;
+
+int fb_preset_count(void);
+const fb_preset *fb_preset_at(int index);
+const fb_preset *fb_preset_find(const char *name); /* NULL if there is none */
 
 /* A rule with its parameters and its inner rules. */
 typedef struct fb_bound_rule fb_bound_rule;
