@@ -9,13 +9,14 @@
  * std over channels, divisor d - 1. Without `cross` the place within the part counts
  * instead, (0 worst, .., lag - 1 best) / lag: then every part keeps the same share, and all
  * heads have the same scores, so no share of a budget between heads can be made of them.
- * Entries that have no next part (the first `sink`, the last whole part, the tail) score 1,
- * more than any other: they stay. Fewer than sink + 2 lag entries have no score.
+ * Entries that have no next part stay before any other, and if not all of them can, the
+ * first `sink` (score 2), then of the last whole part and the tail the newest (1 + position
+ * / n). Fewer than sink + 2 lag entries have no score.
  *
- * Reads    keys, after rotary embedding, and values.
+ * Reads    keys, after rotary embedding, values, positions.
  * Source   Liang et al. 2025, "LagKV: Lag-Relative Information of the KV Cache Tells Which
  *          Tokens Are Important", arXiv:2504.04704. Over a whole prompt at once, as kvpress
- *          0.5.5, with its defaults; the authors' code (lag 1024, sink 16) evicts part by
+ *          0.5.5, with its defaults (there entries without a next part all score 1); the authors' code (lag 1024, sink 16) evicts part by
  *          part while it reads. A channel that is constant in the next part divides by the
  *          smallest range below instead of 0.
  *
@@ -44,7 +45,7 @@ static void choose(const void *params, fb_choices *choices)
 {
     const struct lagkv *lagkv = params;
 
-    choices->reads = FB_READS_KEYS | FB_READS_VALUES;
+    choices->reads = FB_READS_KEYS | FB_READS_VALUES | FB_READS_POSITION;
     choices->sink = lagkv->sink;
     choices->min_tokens = lagkv->sink + 2 * lagkv->lag;
 }
@@ -71,14 +72,19 @@ static fb_tensor stand_out(fb_ops *ops, fb_tensor x, fb_tensor next)
     return fb_softmax(ops, fb_sqrt(ops, fb_var(ops, x, CHANNELS)));
 }
 
-/* score [kv_heads, n] between `before` and `behind` columns of 1. */
-static fb_tensor between_ones(fb_ops *ops, fb_tensor score, int64_t before, int64_t behind)
+/* score [kv_heads, n] of the entries behind the first `sink`, and those around it. */
+static fb_tensor with_ends(fb_ops *ops, const fb_signals *see, fb_tensor score,
+                           int64_t sink)
 {
-    const int64_t heads = fb_size(ops, score, 0);
+    const int64_t behind = see->m - sink - fb_size(ops, score, ENTRIES);
+    const fb_tensor ones = fb_full(ops, 2, (int64_t[]){see->kv_heads, behind}, 1);
+    const fb_tensor last = fb_narrow(ops, see->position, 0, see->m - behind, behind);
+    const fb_tensor tail = fb_add(ops, ones, last, 1 / (double)see->n);
 
-    if (before > 0)
-        score = fb_cat(ops, fb_full(ops, 2, (int64_t[]){heads, before}, 1), score, ENTRIES);
-    return fb_cat(ops, score, fb_full(ops, 2, (int64_t[]){heads, behind}, 1), ENTRIES);
+    if (sink > 0)
+        score = fb_cat(ops, fb_full(ops, 2, (int64_t[]){see->kv_heads, sink}, 2), score,
+                       ENTRIES);
+    return fb_cat(ops, score, tail, ENTRIES);
 }
 
 static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
@@ -95,7 +101,7 @@ static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
 
     if (lagkv->cross == 0) out = fb_add(ops, best, fb_rank(ops, out), -1 / (double)lag);
     out = fb_reshape(ops, out, 2, (int64_t[]){see->kv_heads, n * lag});
-    return between_ones(ops, out, first, see->m - first - n * lag);
+    return with_ends(ops, see, out, first);
 }
 
 const fb_rule fb_rule_lagkv = {

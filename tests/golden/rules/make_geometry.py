@@ -97,7 +97,10 @@ def lag_part(x, a):
     return s / s.sum(-1, keepdims=True)
 
 
-lag_cross, lag_rank = np.ones((L, G, N)), np.ones((L, G, N))
+# without a following part: the first 4 before all others, then the newest
+lag_cross = np.tile(1 + np.arange(N) / N, (L, G, 1))
+lag_cross[:, :, :4] = 2
+lag_rank = lag_cross.copy()
 for a in (4, 20, 36, 52):
     s = (lag_part(keys, a) + lag_part(values, a)) / 2
     lag_cross[:, :, a:a + 16] = s
@@ -168,7 +171,7 @@ cases = [
     case("manifold:windowed=4096", manifold),
     case("cur", cur), case("cur", cur, sink=4), case("cur:type=key", cur_key),
     case("cur:type=value", cur_value), case("cur:type=kv_avg", cur_avg),
-    case("lagkv:lag=16", lag_rank), case("lagkv:lag=16,cross=1", lag_cross),
+    case("lagkv:lag=16", lag_rank), case("lagkv:lag=16", lag_rank, k=20), case("lagkv:lag=16,cross=1", lag_cross),
     case("snapkv:window=8", snapkv), case("snapkv:window=8,edge=exact", snapkv_exact),
     case("snapkv:window=8,denominator=past", snapkv_past),
     case("snapkv:window=8,kernel=7,pool=max,denominator=past", snapkv_past_max),
