@@ -46,8 +46,9 @@ static void choose(const void *params, fb_choices *choices)
 static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
 {
     const struct cake *cake = params;
-    const fb_tensor mean = fb_mean(ops, see->window_attention, QUERIES); /* [heads, m] */
-    const fb_tensor var = fb_var(ops, see->window_attention, QUERIES);   /* [heads, m] */
+    const fb_tensor mean =
+        fb_mean(ops, see->window_attention, QUERIES);                  /* [heads, m] */
+    const fb_tensor var = fb_var(ops, see->window_attention, QUERIES); /* [heads, m] */
 
     return fb_add(ops, mean, var, cake->gamma);
 }

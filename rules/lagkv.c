@@ -92,7 +92,8 @@ static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
     const struct lagkv *lagkv = params;
     const int64_t lag = lagkv->lag, first = lagkv->sink;
     const int64_t n = (see->m - first) / lag - 1; /* parts that have a next one */
-    const fb_tensor best = fb_full(ops, 1, (int64_t[]){1}, (double)(lag - 1) / (double)lag);
+    const fb_tensor best =
+        fb_full(ops, 1, (int64_t[]){1}, (double)(lag - 1) / (double)lag);
     const fb_tensor keys = stand_out(ops, parts(ops, see->keys, first, n, lag),
                                      parts(ops, see->keys, first + lag, n, lag));
     const fb_tensor values = stand_out(ops, parts(ops, see->values, first, n, lag),

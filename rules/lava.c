@@ -45,7 +45,8 @@ static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
 {
     const struct lava *lava = params;
     const int64_t heads = see->heads, kv_heads = see->kv_heads, m = see->m;
-    const fb_tensor mean = fb_mean(ops, see->window_attention, QUERIES); /* [heads, m] */
+    const fb_tensor mean =
+        fb_mean(ops, see->window_attention, QUERIES); /* [heads, m] */
     const fb_tensor past =
         fb_narrow(ops, see->values, ENTRIES, 0, see->m - lava->window);
     const fb_tensor norm = fb_sum(ops, fb_abs(ops, past), CHANNELS);

@@ -287,7 +287,8 @@ const fb_command fb_command_rules = {
     .arguments = "[NAME|EXPRESSION]",
     .summary = "the eviction rules; with a name: formula's source, parameters",
     .about = "Lists the rules, wrappers and allocations that rule expressions are made "
-             "of and the presets that stand for some, or explains one: what it reads, keeps and protects, its parameters "
+             "of and the presets that stand for some, or explains one: what it reads, "
+             "keeps and protects, its parameters "
              "with the origin of each default.",
     .examples = "flexbudget rules snapkv\n"
                 "flexbudget rules 'adakv(snapkv:window=16)'\n"

@@ -199,10 +199,11 @@ static fb_status read_preset(struct parser *p, const fb_preset *preset,
 
     FB_TRY(read_rule(&inside, out));
     if (*p->at == '(' || (*p->at == ':' && (*out)->rule->n_inner > 0))
-        return fb_fail(FB_USAGE,
-                       "'%s' stands for '%s'; to change that, write it out and change it "
-                       "there",
-                       preset->name, preset->expression);
+        return fb_fail(
+            FB_USAGE,
+            "'%s' stands for '%s'; to change that, write it out and change it "
+            "there",
+            preset->name, preset->expression);
     (*out)->given = 0; /* the preset's settings can be given anew */
     return read_parts(p, *out);
 }

@@ -87,7 +87,8 @@ static void check_case(json_t *of)
 {
     const char *text = json_string_value(golden_at(of, "rule"));
     const bool published = golden_number(of, "published") > 0;
-    const fb_protect protect = {published ? FB_PROTECT_PUBLISHED : FB_PROTECT_NONE, 0, 0};
+    const fb_protect protect = {published ? FB_PROTECT_PUBLISHED : FB_PROTECT_NONE, 0,
+                                0};
     fb_tensor scores[LAYERS];
     fb_bound_rule *rule;
     fb_selection s;
@@ -146,11 +147,15 @@ static void score_is_finite(const char *text, const fb_signals *signals)
 
 static void tensors_of_zeros_and_of_equal_rows_have_finite_scores(void **state)
 {
-    static const char *const rules[] = {
-        "cur",           "cur:edge=kvpress", "lagkv:lag=16",
-        "lagkv:lag=8,cross=1", "vnorm:p=range",    "manifold:windowed=10",
-        "snapkv:window=8,denominator=past,edge=exact", "lava:window=8",
-        "nacl"};
+    static const char *const rules[] = {"cur",
+                                        "cur:edge=kvpress",
+                                        "lagkv:lag=16",
+                                        "lagkv:lag=8,cross=1",
+                                        "vnorm:p=range",
+                                        "manifold:windowed=10",
+                                        "snapkv:window=8,denominator=past,edge=exact",
+                                        "lava:window=8",
+                                        "nacl"};
     fb_signals s;
 
     (void)state;

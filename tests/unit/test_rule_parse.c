@@ -94,7 +94,8 @@ static void a_preset_is_what_it_stands_for(void **state)
     }
     becomes_what("adakv(snapkv_paper, safeguard=0.3)",
                  "adakv(snapkv:window=32,kernel=7,pool=max,safeguard=0.3)");
-    becomes_what("blend(vatp_h2o,tova_authors)", "blend(vatp(h2o),tova:protect_last=0)");
+    becomes_what("blend(vatp_h2o,tova_authors)",
+                 "blend(vatp(h2o),tova:protect_last=0)");
 }
 
 static void settings_behind_a_preset_win_over_its_own(void **state)
@@ -148,8 +149,8 @@ static void a_wrapper_inherits_what_its_inner_rules_need(void **state)
 static void random_text_is_refused_or_round_trips(void **state)
 {
     static const char *const parts[] = {
-        "snapkv", "adakv", "blend", "snapkv_paper", "nacl", "(", ")", ",",  ":", "=", "window",
-        "0.5",    "16",    "tova",  " ", "/", "\"", "-", "x"};
+        "snapkv", "adakv", "blend", "snapkv_paper", "nacl", "(", ")",  ",", ":", "=",
+        "window", "0.5",   "16",    "tova",         " ",    "/", "\"", "-", "x"};
     uint64_t seed = 7;
 
     (void)state;
