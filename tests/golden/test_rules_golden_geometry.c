@@ -127,6 +127,54 @@ static void scores_and_kept_sets_are_those_of_the_papers_formulas(void **state)
         check_case(json_array_get(cases, i));
 }
 
+/* --- rules that are others under some settings --- */
+
+static int64_t score_to(float *out, const char *text, const fb_signals *signals)
+{
+    fb_bound_rule *rule;
+    fb_tensor score;
+    int64_t n;
+
+    assert_ok(fb_rule_parse(&rule, text));
+    score = fb_bound_rule_score(rule, ops, signals);
+    assert_ok(fb_ops_status(ops));
+    n = KV_HEADS * fb_size(ops, score, 1); /* the first plane */
+    score = fb_narrow(ops, score, 0, 0, KV_HEADS);
+    assert_ok(fb_to_host(ops, score, out, (size_t)n * sizeof *out));
+    fb_bound_rule_free(rule);
+    return n;
+}
+
+static void is_the_same(const char *a, const char *b, const fb_signals *signals)
+{
+    static float first[KV_HEADS * N], second[KV_HEADS * N];
+    const int64_t n = score_to(first, a, signals);
+
+    assert_int_equal(score_to(second, b, signals), n);
+    for (int64_t i = 0; i < n; i++)
+        if (first[i] != second[i])
+            fail_msg("%s and %s: %g and %g at %lld", a, b, (double)first[i],
+                     (double)second[i], (long long)i);
+}
+
+static void some_rules_are_others_under_some_settings(void **state)
+{
+    fb_signals s;
+
+    (void)state;
+    fb_scope_open(ops);
+    s = see(0);
+    is_the_same("cake:window=8,gamma=0", "snapkv:window=8", &s);
+    is_the_same("finch:window=8,normalise=0", "snapkv:window=8,kernel=1", &s);
+    is_the_same("tova:heads=kv", "snapkv:window=1,kernel=1", &s);
+    is_the_same("manifold:windowed=97", "manifold", &s);
+    is_the_same("draw(snapkv:window=8)", "snapkv:window=8", &s);
+    is_the_same("snapkv:window=8,kernel=1,edge=exact", "snapkv:window=8,kernel=1", &s);
+    s.values = fb_full(ops, 3, (int64_t[]){KV_HEADS, N, D}, 1.0 / D);
+    is_the_same("vatp(snapkv:window=8)", "snapkv:window=8", &s);
+    fb_scope_close(ops);
+}
+
 /* --- where a formula would divide by nothing --- */
 
 static void score_is_finite(const char *text, const fb_signals *signals)
@@ -201,6 +249,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scores_and_kept_sets_are_those_of_the_papers_formulas),
+        cmocka_unit_test(some_rules_are_others_under_some_settings),
         cmocka_unit_test(tensors_of_zeros_and_of_equal_rows_have_finite_scores),
         cmocka_unit_test(fewer_entries_than_two_parts_fall_back),
     };
