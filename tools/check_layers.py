@@ -28,7 +28,8 @@ BELOW = {
     "report": "base stats store",
     "cli": "base ops model cache rule select engine task stats store spec experiment report",
 }
-LISTS = {"rules/list.h": "src/rule/registry.c", "tasks/list.h": "src/task/registry.c"}
+LISTS = {"rules/list.h": "src/rule/registry.c", "rules/presets.h": "src/rule/registry.c",
+         "tasks/list.h": "src/task/registry.c"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)
 
 

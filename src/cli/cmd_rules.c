@@ -39,6 +39,9 @@ static void print_reads(uint32_t reads, int64_t window, fb_text *out)
         {FB_READS_POSITION, "positions"},
         {FB_READS_RANDOM, "random numbers"},
         {FB_READS_FUTURE, "the future (not deployable)"},
+        {FB_READS_QUERIES, "queries"},
+        {FB_READS_OUTPUT_WEIGHT, "the output projection"},
+        {FB_READS_ROTATION, "rotations"},
     };
     const size_t begin = out->n;
 
@@ -54,6 +57,23 @@ static void print_reads(uint32_t reads, int64_t window, fb_text *out)
 
 /* --- the list --- */
 
+static void list_presets(fb_text *out)
+{
+    fb_text rows = {0};
+
+    if (fb_preset_count() == 0) return;
+    fb_text_puts(out, "\npresets: names that stand for an expression\n");
+    fb_text_init(&rows, 0);
+    for (int i = 0; i < fb_preset_count(); i++) {
+        const fb_preset *preset = fb_preset_at(i);
+
+        fb_text_printf(&rows, "%s\t%s\t%s\n", preset->name, preset->expression,
+                       preset->summary);
+    }
+    fb_align(fb_text_string(&rows), out);
+    fb_text_clear(&rows);
+}
+
 static void list_text(fb_text *out)
 {
     fb_text rows = {0};
@@ -67,8 +87,9 @@ static void list_text(fb_text *out)
                        rule->family == NULL ? "" : rule->family, rule->summary);
     }
     fb_align(fb_text_string(&rows), out);
-    fb_text_printf(out, "\none explained: %s rules NAME\n", fb_say_program());
     fb_text_clear(&rows);
+    list_presets(out);
+    fb_text_printf(out, "\none explained: %s rules NAME\n", fb_say_program());
 }
 
 static void add_json_param(const fb_param *row, const void *values, fb_text *out)
@@ -113,6 +134,22 @@ static void add_json_rule(const fb_rule *rule, fb_text *out)
     fb_text_puts(out, "]}");
 }
 
+static void add_json_presets(fb_text *out)
+{
+    fb_text_puts(out, ", \"presets\": [");
+    for (int i = 0; i < fb_preset_count(); i++) {
+        const fb_preset *preset = fb_preset_at(i);
+
+        fb_text_printf(out, "%s{\"name\": \"%s\", \"expression\": ",
+                       i == 0 ? "\n  " : ",\n  ", preset->name);
+        fb_json_add_string(out, preset->expression);
+        fb_text_puts(out, ", \"summary\": ");
+        fb_json_add_string(out, preset->summary);
+        fb_text_puts(out, "}");
+    }
+    fb_text_puts(out, "\n]");
+}
+
 static void list_json(const char *only, fb_text *out)
 {
     bool is_first = true;
@@ -126,7 +163,9 @@ static void list_json(const char *only, fb_text *out)
         add_json_rule(rule, out);
         is_first = false;
     }
-    fb_text_puts(out, "\n]}\n");
+    fb_text_puts(out, "\n]");
+    if (only == NULL) add_json_presets(out);
+    fb_text_puts(out, "}\n");
 }
 
 /* --- one rule --- */
@@ -191,8 +230,14 @@ static void add_runs(const fb_rule *rule, fb_text *out)
 }
 
 /* Of an expression, or (bound NULL) of a wrapper by its name. */
-static void one_text(const fb_rule *rule, const fb_bound_rule *bound, fb_text *out)
+static void one_text(const char *name, const fb_rule *rule, const fb_bound_rule *bound,
+                     fb_text *out)
 {
+    const fb_preset *preset = fb_preset_find(name);
+
+    if (preset != NULL)
+        fb_text_printf(out, "%s - %s\nstands for %s\n\n", name, preset->summary,
+                       preset->expression);
     fb_text_printf(out, "%s - %s\n", rule->name, rule->summary);
     if (rule->source != NULL) fb_text_printf(out, "source     %s\n", rule->source);
     fb_text_printf(out, "kind       %s%s%s\n", kind_name(rule->kind),
@@ -230,7 +275,7 @@ static fb_status print(const fb_line *line, fb_text *out)
     if (fb_values_flag(&line->own, JSON))
         list_json(rule == NULL ? NULL : rule->name, out);
     else if (rule != NULL)
-        one_text(rule, bound, out);
+        one_text(name, rule, bound, out);
     else
         list_text(out);
     fb_bound_rule_free(bound);
@@ -242,7 +287,8 @@ const fb_command fb_command_rules = {
     .arguments = "[NAME|EXPRESSION]",
     .summary = "the eviction rules; with a name: formula's source, parameters",
     .about = "Lists the rules, wrappers and allocations that rule expressions are made "
-             "of, or explains one: what it reads, keeps and protects, its parameters "
+             "of and the presets that stand for some, or explains one: what it reads, "
+             "keeps and protects, its parameters "
              "with the origin of each default.",
     .examples = "flexbudget rules snapkv\n"
                 "flexbudget rules 'adakv(snapkv:window=16)'\n"

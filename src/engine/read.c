@@ -22,7 +22,7 @@ fb_status fb_reading_score_layer(fb_reading *reading, fb_scored_rule *rule,
                           .n = reading->n,
                           .m = reading->n,
                           .seen = *seen};
-    const fb_rotary rotary = fb_view_rotary(&view);
+    const struct fb_rotary rotary = fb_view_rotary(&view);
     const fb_place before = fb_enter(reading->engine, FB_PHASE_evict, FB_SCOPE_score);
     fb_signals signals;
     fb_tensor score, measured;

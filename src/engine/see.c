@@ -4,7 +4,7 @@
  */
 #include "engine/see.h"
 
-/* fb_rotary: of the layers that are evicted from. */
+/* struct fb_rotary: of the layers that are evicted from. */
 static fb_status rotary_tables(const void *self, fb_ops *ops, const int64_t *position,
                                int64_t n, fb_tensor *cosine, fb_tensor *sine)
 {
@@ -17,9 +17,9 @@ static fb_status rotary_tables(const void *self, fb_ops *ops, const int64_t *pos
                           cosine, sine);
 }
 
-fb_rotary fb_view_rotary(const fb_view *view)
+struct fb_rotary fb_view_rotary(const fb_view *view)
 {
-    return (fb_rotary){view, rotary_tables};
+    return (struct fb_rotary){view, rotary_tables};
 }
 
 /* [heads, t, d] of the last queries that this rule reads, of [.., heads*d]. */
@@ -61,7 +61,7 @@ static fb_tensor see_output(const fb_engine *engine, int64_t index)
     return fb_transpose(ops, weight, 0, 1);
 }
 
-fb_signals fb_view_layer(const fb_view *view, int64_t layer, const fb_rotary *rotary)
+fb_signals fb_view_layer(const fb_view *view, int64_t layer, const struct fb_rotary *rotary)
 {
     const uint32_t reads = fb_bound_rule_choices(view->rule)->reads;
     const fb_model_facts *facts = view->engine->facts;

@@ -82,7 +82,7 @@ static void update_state(fb_stream *s, int64_t layer, int64_t t)
     const int64_t rows = fb_bound_rule_choices(s->view.rule)->state_rows;
     fb_ops *ops = s->view.engine->ops;
     fb_view view = s->view;
-    const fb_rotary rotary = fb_view_rotary(&view);
+    const struct fb_rotary rotary = fb_view_rotary(&view);
     fb_signals signals;
     fb_tensor fresh, state;
 

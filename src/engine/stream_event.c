@@ -48,7 +48,7 @@ static fb_tensor window_rows(fb_stream *s, int64_t layer)
 static fb_status score_layer(fb_stream *s, int64_t layer)
 {
     fb_ops *ops = s->view.engine->ops;
-    const fb_rotary rotary = fb_view_rotary(&s->view);
+    const struct fb_rotary rotary = fb_view_rotary(&s->view);
     fb_signals signals;
 
     fb_scope_open(ops);

@@ -8,6 +8,9 @@
  * `adakv(snapkv:window=16, safeguard=0.3)` `safeguard` is adakv's, since snapkv has
  * none.
  *
+ * The name of a preset stands for its expression. Settings may follow where that is a plain
+ * rule, and then win over the preset's own: `snapkv_paper:window=16`.
+ *
  * SPDX-License-Identifier: MIT
  */
 #include "base/params.h"
@@ -17,7 +20,7 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { WORD_BYTES = 128, DEEPEST = 8, LONGEST = 2048 };
+enum { WORD_BYTES = 128, DEEPEST = 8, LONGEST = 2048, MOST_NAMES = 256 };
 
 struct parser {
     const char *text, *at;
@@ -113,12 +116,13 @@ static fb_status read_setting(struct parser *p, fb_bound_rule *bound)
 
 static fb_status unknown_rule(const char *name)
 {
-    const char *names[256];
-    const int n = fb_rule_count() < 256 ? fb_rule_count() : 256;
-    const char *nearest;
+    const char *names[MOST_NAMES], *nearest;
+    int n = 0;
 
-    for (int r = 0; r < n; r++)
-        names[r] = fb_rule_at(r)->name;
+    for (int r = 0; r < fb_rule_count() && n < MOST_NAMES; r++)
+        names[n++] = fb_rule_at(r)->name;
+    for (int i = 0; i < fb_preset_count() && n < MOST_NAMES; i++)
+        names[n++] = fb_preset_at(i)->name;
     nearest = fb_nearest_word(name, names, n);
     if (nearest == NULL)
         return fb_fail(FB_USAGE, "unknown rule '%s'\nhelp: flexbudget rules lists them",
@@ -181,25 +185,54 @@ static fb_status read_settings(struct parser *p, fb_bound_rule *bound)
 static fb_status read_parts(struct parser *p, fb_bound_rule *bound)
 {
     if (*p->at == '(') FB_TRY(read_brackets(p, bound));
-    if (*p->at == ':') FB_TRY(read_settings(p, bound));
-    return fb_bound_rule_finish(bound);
+    return *p->at == ':' ? read_settings(p, bound) : FB_OK;
+}
+
+/* A rule with its parts, not finished; whoever fails leaves `*out` for the caller to free. */
+static fb_status read_rule(struct parser *p, fb_bound_rule **out);
+
+/* What a preset stands for, with the settings that follow its name. */
+static fb_status read_preset(struct parser *p, const fb_preset *preset,
+                             fb_bound_rule **out)
+{
+    struct parser inside = {preset->expression, preset->expression, p->depth};
+
+    FB_TRY(read_rule(&inside, out));
+    if (*p->at == '(' || (*p->at == ':' && (*out)->rule->n_inner > 0))
+        return fb_fail(
+            FB_USAGE,
+            "'%s' stands for '%s'; to change that, write it out and change it "
+            "there",
+            preset->name, preset->expression);
+    (*out)->given = 0; /* the preset's settings can be given anew */
+    return read_parts(p, *out);
+}
+
+static fb_status read_rule(struct parser *p, fb_bound_rule **out)
+{
+    char name[WORD_BYTES];
+    const fb_preset *preset;
+    const fb_rule *rule;
+
+    FB_TRY(read_run(p, is_word, name, "expected the name of a rule"));
+    preset = fb_preset_find(name);
+    if (preset != NULL) return read_preset(p, preset, out);
+    rule = fb_rule_find(name);
+    if (rule == NULL) return unknown_rule(name);
+    FB_TRY(fb_bound_rule_new(out, rule));
+    return read_parts(p, *out);
 }
 
 static fb_status read_expression(struct parser *p, fb_bound_rule **out)
 {
-    char name[WORD_BYTES];
-    const fb_rule *rule;
     fb_status status;
 
     *out = NULL;
     if (p->depth == DEEPEST) return refuse(p, "brackets nest too deep");
-    FB_TRY(read_run(p, is_word, name, "expected the name of a rule"));
-    rule = fb_rule_find(name);
-    if (rule == NULL) return unknown_rule(name);
-    FB_TRY(fb_bound_rule_new(out, rule));
     p->depth++;
-    status = read_parts(p, *out);
+    status = read_rule(p, out);
     p->depth--;
+    if (status == FB_OK) status = fb_bound_rule_finish(*out);
     if (status != FB_OK) {
         fb_bound_rule_free(*out);
         *out = NULL;

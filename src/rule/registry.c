@@ -1,4 +1,5 @@
-/* registry.c - the table of built-in rules; the only reader of rules/list.h.
+/* registry.c - the tables of built-in rules and of presets; the only reader of
+ * rules/list.h and rules/presets.h.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,6 +17,12 @@ static const fb_rule *const rules[] = {
 #undef FB_RULE
 };
 
+static const fb_preset presets[] = {
+#define FB_PRESET(name, expression, summary) {#name, expression, summary},
+#include "rules/presets.h"
+#undef FB_PRESET
+};
+
 int fb_rule_count(void)
 {
     return (int)(sizeof rules / sizeof rules[0]);
@@ -30,5 +37,22 @@ const fb_rule *fb_rule_find(const char *name)
 {
     for (int r = 0; r < fb_rule_count(); r++)
         if (strcmp(rules[r]->name, name) == 0) return rules[r];
+    return NULL;
+}
+
+int fb_preset_count(void)
+{
+    return (int)(sizeof presets / sizeof presets[0]);
+}
+
+const fb_preset *fb_preset_at(int index)
+{
+    return &presets[index];
+}
+
+const fb_preset *fb_preset_find(const char *name)
+{
+    for (int p = 0; p < fb_preset_count(); p++)
+        if (strcmp(presets[p].name, name) == 0) return &presets[p];
     return NULL;
 }

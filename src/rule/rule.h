@@ -1,6 +1,7 @@
 /* rule.h - rules by name, expressions of them, and their parameters.
  *
- * An expression is `name`, `name:key=value,...` or `wrapper(rule, ..., key=value)`.
+ * An expression is `name`, `name:key=value,...` or `wrapper(rule, ..., key=value)`; a
+ * preset is a name that stands for one (`preset:key=value,...` if it is a plain rule).
  * Parsed, it is a tree of bound rules; printed again, it is canonical: parameters in
  * declared order, defaults written out. The canonical text is what is stored and
  * hashed.
@@ -17,6 +18,15 @@
 int fb_rule_count(void);
 const fb_rule *fb_rule_at(int index);
 const fb_rule *fb_rule_find(const char *name); /* NULL if there is none */
+
+/* A row of rules/presets.h. */
+typedef struct fb_preset {
+    const char *name, *expression, *summary;
+} fb_preset;
+
+int fb_preset_count(void);
+const fb_preset *fb_preset_at(int index);
+const fb_preset *fb_preset_find(const char *name); /* NULL if there is none */
 
 /* A rule with its parameters and its inner rules. */
 typedef struct fb_bound_rule fb_bound_rule;
@@ -67,11 +77,11 @@ fb_tensor fb_bound_rule_update(const fb_bound_rule *rule, fb_ops *ops,
 
 /* The model's rotary tables, for rules that turn keys or queries: cosine, sine [n, r/2] of
  * `position` [n], of size 1. */
-typedef struct fb_rotary {
+struct fb_rotary {
     const void *self;
     fb_status (*tables)(const void *self, fb_ops *ops, const int64_t *position,
                         int64_t n, fb_tensor *cosine, fb_tensor *sine);
-} fb_rotary;
+};
 
 /* The score of one layer, smoothed, reduced to kv heads and wrapped, f32:
  * [planes * kv_heads, m - unscored_last]. Failures are in the context of `ops`; a NaN is

@@ -11,7 +11,7 @@
 
 extern const fb_rule fb_rule_template;
 
-enum { N = 120, PROMPT = 2, ANSWER = 3, MOST_RULES = 256 };
+enum { N = 280, PROMPT = 2, ANSWER = 3, MOST_RULES = 256 };
 
 static int32_t context[N], prompt[PROMPT] = {2, 20}, answer[ANSWER] = {44, 5, 41};
 static const fb_question question = {prompt, answer, PROMPT, ANSWER};
@@ -113,10 +113,11 @@ static void every_score_has_the_stated_shape_and_is_finite(void **state)
         if (keeps_all(i)) continue;
         for (int64_t layer = 0; layer < 2; layer++) {
             const fb_tensor score = fb_reading_score(reading, i, layer);
+            const int64_t planes = fb_bound_rule_choices(rules[i])->planes;
             int64_t n;
             float *host = scores_of(reading, i, layer, &n);
 
-            assert_int_equal(fb_size(r.ops, score, 0), 2);
+            assert_int_equal(fb_size(r.ops, score, 0), 2 * (planes > 1 ? planes : 1));
             assert_int_equal(fb_size(r.ops, score, 1),
                              N - fb_bound_rule_choices(rules[i])->unscored_last);
             for (int64_t j = 0; j < n; j++)

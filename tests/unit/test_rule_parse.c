@@ -22,15 +22,15 @@ static void an_expression_is_made_canonical(void **state)
 {
     (void)state;
     becomes("full", "full");
-    becomes(" snapkv ", "snapkv:window=64,kernel=5,pool=avg");
-    becomes("snapkv:pool=max,window=16", "snapkv:window=16,kernel=5,pool=max");
-    becomes("adakv(snapkv)", "adakv(snapkv:window=64,kernel=5,pool=avg,safeguard=0.2)");
-    becomes("adakv(snapkv:window=16, safeguard=0.3)",
-            "adakv(snapkv:window=16,kernel=5,pool=avg,safeguard=0.3)");
-    becomes("blend(snapkv:window=16, recency, weights=0.5/0.5)",
-            "blend(snapkv:window=16,kernel=5,pool=avg,recency,weights=0.5/0.5)");
-    becomes("adakv(blend(tova,h2o:recent=0.25))",
-            "adakv(blend(tova,h2o:recent=0.25,weights=0.7/0.3),safeguard=0.2)");
+    becomes(" lava ", "lava:window=32,kernel=7");
+    becomes("cake:kernel=7,window=16", "cake:window=16,kernel=7,gamma=200");
+    becomes("adakv(lava)", "adakv(lava:window=32,kernel=7,safeguard=0.2)");
+    becomes("adakv(lava:window=16, safeguard=0.3)",
+            "adakv(lava:window=16,kernel=7,safeguard=0.3)");
+    becomes("blend(lava:window=16, recency, weights=0.5/0.5)",
+            "blend(lava:window=16,kernel=7,recency,weights=0.5/0.5)");
+    becomes("adakv(blend(knorm,h2o:recent=0.25))",
+            "adakv(blend(knorm,h2o:recent=0.25,weights=0.7/0.3),safeguard=0.2)");
 }
 
 static void refuses(const char *expression, const char *part)
@@ -72,6 +72,45 @@ static void a_bad_expression_is_refused_with_what_would_be_right(void **state)
         "too deep");
 }
 
+static void becomes_what(const char *expression, const char *written_out)
+{
+    fb_bound_rule *rule;
+
+    assert_ok(fb_rule_parse(&rule, written_out));
+    becomes(expression, fb_bound_rule_text(rule));
+    fb_bound_rule_free(rule);
+}
+
+static void a_preset_is_what_it_stands_for(void **state)
+{
+    (void)state;
+    for (int i = 0; i < fb_preset_count(); i++) {
+        const fb_preset *preset = fb_preset_at(i);
+
+        assert_null(fb_rule_find(preset->name));
+        assert_ptr_equal(fb_preset_find(preset->name), preset);
+        assert_true(strlen(preset->summary) > 10);
+        becomes_what(preset->name, preset->expression);
+    }
+    becomes_what("adakv(snapkv_paper, safeguard=0.3)",
+                 "adakv(snapkv:window=32,kernel=7,pool=max,safeguard=0.3)");
+    becomes_what("blend(vatp_h2o,tova_authors)",
+                 "blend(vatp(h2o),tova:protect_last=0)");
+}
+
+static void settings_behind_a_preset_win_over_its_own(void **state)
+{
+    (void)state;
+    becomes_what("snapkv_paper:window=16", "snapkv:window=16,kernel=7,pool=max");
+    becomes_what("adakv(snapkv_paper:window=16, safeguard=0.3)",
+                 "adakv(snapkv:window=16,kernel=7,pool=max,safeguard=0.3)");
+    refuses("snapkv_paper:window=16,window=8", "'window' is given twice");
+    refuses("snapkv_papr", "did you mean 'snapkv_paper'?");
+    refuses("ada_snapkv:safeguard=0.3", "'ada_snapkv' stands for 'adakv(snapkv)'");
+    refuses("snapkv_paper(tova)", "write it out and change it there");
+    refuses("snapkv_paper:gamma=1", "rule 'snapkv'");
+}
+
 static void a_rule_with_a_foreign_abi_or_a_hook_of_later_is_refused(void **state)
 {
     fb_rule rule = *fb_rule_find("knorm");
@@ -110,8 +149,8 @@ static void a_wrapper_inherits_what_its_inner_rules_need(void **state)
 static void random_text_is_refused_or_round_trips(void **state)
 {
     static const char *const parts[] = {
-        "snapkv", "adakv", "blend", "(", ")", ",",  ":", "=", "window",
-        "0.5",    "16",    "tova",  " ", "/", "\"", "-", "x"};
+        "snapkv", "adakv", "blend", "snapkv_paper", "nacl", "(", ")",  ",", ":", "=",
+        "window", "0.5",   "16",    "tova",         " ",    "/", "\"", "-", "x"};
     uint64_t seed = 7;
 
     (void)state;
@@ -139,6 +178,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_expression_is_made_canonical),
         cmocka_unit_test(a_bad_expression_is_refused_with_what_would_be_right),
+        cmocka_unit_test(a_preset_is_what_it_stands_for),
+        cmocka_unit_test(settings_behind_a_preset_win_over_its_own),
         cmocka_unit_test(a_rule_with_a_foreign_abi_or_a_hook_of_later_is_refused),
         cmocka_unit_test(a_wrapper_inherits_what_its_inner_rules_need),
         cmocka_unit_test(random_text_is_refused_or_round_trips),

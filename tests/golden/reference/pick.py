@@ -14,8 +14,10 @@ import sys
 
 PROMPTS = ["p32", "p300", "p1500"]
 KEPT_PROMPTS = ["p300", "p1500"]
+SCORED = "p300"  # of the other the tests read the kept sets alone
 PRESSES = ["knorm", "keydiff", "tova", "snapkv", "snapkv_w16", "streaming_llm",
-           "observed_attention", "adakv_snapkv"]
+           "observed_attention", "adakv_snapkv", "cur", "lagkv", "lagkv_l32",
+           "lagkv_l32_cross", "finch_w32"]
 RENUMBERED = "keyrerotation_knorm"  # keeps what knorm keeps, at new positions
 PRESS_FIELDS = ["class", "note", "values", "n_kept", "attention"]
 
@@ -55,7 +57,7 @@ def pick_kept(ref, out):
         dump({x: {f: presses[x][f] for f in PRESS_FIELDS} for x in PRESSES},
              dst, "manifest.json")
         for x in PRESSES:
-            for end in ["kept.npy", "near.json", "scores.npy"]:
+            for end in ["kept.npy", "near.json"] + ["scores.npy"] * (p == SCORED):
                 name = os.path.join(src, f"{x}.{end}")
                 if os.path.exists(name):
                     shutil.copy(name, dst)

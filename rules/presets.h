@@ -1,0 +1,22 @@
+/* presets.h - names that stand for a rule expression, one row each, in the order of
+ * `flexbudget rules`.
+ *
+ * What is stored and hashed is the expression, written out.
+ *
+ *     FB_PRESET(name, "expression", "what it is")
+ *
+ * SPDX-License-Identifier: MIT
+ */
+FB_PRESET(snapkv_paper, "snapkv:window=32,kernel=7,pool=max",
+          "SnapKV as in the paper's runs")
+FB_PRESET(snapkv_factory, "snapkv:window=8,kernel=7,pool=max",
+          "SnapKV as in KVCache-Factory's runs")
+FB_PRESET(ada_snapkv, "adakv(snapkv)",
+          "SnapKV with AdaKV's shares of the heads, as kvpress")
+FB_PRESET(tova_authors, "tova:protect_last=0",
+          "TOVA as in the authors' cache: the last token may go")
+FB_PRESET(manifold_windowed, "manifold:windowed=4096",
+          "WindowedManifoldKV, for long texts")
+FB_PRESET(nacl, "draw(snapkv:window=32,kernel=1,temperature=0.03125)",
+          "NACL: attention of 32 proxies summed, 7 of 19 entries drawn")
+FB_PRESET(vatp_h2o, "vatp(h2o)", "VATP around H2O, as published")
