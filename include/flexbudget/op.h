@@ -102,6 +102,11 @@ fb_tensor fb_max_pool1d(fb_ops *ops, fb_tensor a, int64_t kernel);
 fb_tensor fb_bmm(fb_ops *ops, fb_tensor a, bool transpose_a, fb_tensor b,
                  bool transpose_b);
 
+/* m^-1 x for m [B, d, d] symmetric and positive definite, of which the lower triangle is
+ * read, and x [B, d, n]: [B, d, n]. A matrix that is not positive definite is a
+ * failure. */
+fb_tensor fb_cholesky_solve(fb_ops *ops, fb_tensor m, fb_tensor x);
+
 /* --- choosing --- */
 /* Positions (i64) of the `k` largest of each row of the last dimension, best first;
  * equal values: lower position first; -0 equals +0. NaN is a failure. */

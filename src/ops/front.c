@@ -460,6 +460,29 @@ fb_tensor fb_bmm(fb_ops *ops, fb_tensor a, bool transpose_a, fb_tensor b,
     return fb_ops_compute(ops, FB_OP_bmm, &call, elements(&call.out) * (double)k);
 }
 
+/* (d^3 - d) / 6 multiply-adds for the triangle of a matrix, d^2 for each column. */
+fb_tensor fb_cholesky_solve(fb_ops *ops, fb_tensor m, fb_tensor x)
+{
+    const fb_array *a = fb_ops_floats(ops, FB_OP_cholesky_solve, m);
+    const fb_array *b = fb_ops_floats(ops, FB_OP_cholesky_solve, x);
+    fb_call call = {0};
+    double batch, d;
+
+    if (a == NULL || b == NULL) return FB_NONE;
+    if (a->n_dims != 3 || b->n_dims != 3 || a->shape[0] != b->shape[0] ||
+        a->shape[1] != a->shape[2] || a->shape[1] != b->shape[1]) {
+        refuse_shapes(ops, FB_OP_cholesky_solve, a, b);
+        return FB_NONE;
+    }
+    batch = (double)a->shape[0];
+    d = (double)a->shape[1];
+    call.in[0] = *a;
+    call.in[1] = call.out = *b;
+    call.out.persists = false;
+    return fb_ops_compute(ops, FB_OP_cholesky_solve, &call,
+                          batch * (d * d * d - d) / 6 + elements(b) * d);
+}
+
 fb_tensor fb_topk(fb_ops *ops, fb_tensor a, int64_t k)
 {
     const fb_array *x = fb_ops_floats(ops, FB_OP_topk, a);

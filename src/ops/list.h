@@ -42,6 +42,7 @@ FB_OP(cumsum,         "aten::cumsum",                                         1,
 FB_OP(avg_pool1d,     "aten::avg_pool1d",                                     1, "direct")
 FB_OP(max_pool1d,     "aten::max_pool1d",                                     1, "direct")
 FB_OP(bmm,            "aten::bmm",                                            2, "direct")
+FB_OP(cholesky_solve, "aten::linalg_cholesky_ex, aten::cholesky_solve",       2, "aten::linalg_cholesky_ex, aten::any, aten::cholesky_solve")
 FB_OP(topk,           "aten::sort.stable, aten::narrow",                      1, "aten::isnan, aten::any, aten::sort.stable, aten::narrow")
 FB_OP(rank,           "aten::sort.stable, aten::sort.stable, aten::_to_copy", 2, "aten::isnan, aten::any, aten::sort.stable")
 FB_OP(gather,         "aten::gather",                                         0, "aten::amin, aten::amax, aten::gather")

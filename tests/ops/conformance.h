@@ -751,6 +751,72 @@ static void check_bmm(void)
     }
 }
 
+/* m = g g^T / d + 1, symmetric and far from singular, [d, d]. */
+static void fill_definite(float *m, int64_t d)
+{
+    float *g = number_array(&rng, d * d, 1);
+
+    for (int64_t i = 0; i < d; i++)
+        for (int64_t j = 0; j < d; j++) {
+            double sum = 0;
+
+            for (int64_t k = 0; k < d; k++)
+                sum += (double)g[i * d + k] * (double)g[j * d + k];
+            m[i * d + j] = (float)(sum / (double)d + (i == j));
+        }
+    free(g);
+}
+
+/* a [d, d] and x [d, n] by Gauss and Jordan: x becomes a^-1 x. */
+static void eliminate(double *a, int64_t d, double *x, int64_t n)
+{
+    for (int64_t k = 0; k < d; k++)
+        for (int64_t i = 0; i < d; i++) {
+            const double factor = i == k ? 0 : a[i * d + k] / a[k * d + k];
+
+            for (int64_t j = 0; j < d; j++)
+                a[i * d + j] -= factor * a[k * d + j];
+            for (int64_t c = 0; c < n; c++)
+                x[i * n + c] -= factor * x[k * n + c];
+        }
+    for (int64_t i = 0; i < d; i++)
+        for (int64_t c = 0; c < n; c++)
+            x[i * n + c] /= a[i * d + i];
+}
+
+static void check_cholesky_solve(void)
+{
+    const int64_t b = number_int(&rng, 0, 3), d = number_int(&rng, 0, 24);
+    const int64_t n = any_size();
+    struct host m = new_host(3, (int64_t[]){b, d, d}, 1);
+    struct host x = new_host(3, (int64_t[]){b, d, n}, 1);
+    double *want = room(x.n), *a = room(m.n);
+
+    for (int64_t i = 0; i < b; i++)
+        fill_definite(m.x + i * d * d, d);
+    for (int64_t i = 0; i < m.n; i++)
+        a[i] = (double)m.x[i];
+    for (int64_t i = 0; i < x.n; i++)
+        want[i] = (double)x.x[i];
+    for (int64_t i = 0; i < b; i++)
+        eliminate(a + i * d * d, d, want + i * d * n, n);
+    for (int64_t i = 0; i < m.n; i++) /* above the diagonal nobody looks */
+        if (i % d > i / d % d) m.x[i] = 99;
+    m.tensor = fb_from_host(ops, FB_F32, 3, m.shape, m.x);
+    expect("cholesky_solve", fb_cholesky_solve(ops, m.tensor, x.tensor), 3, x.shape,
+           want, within(CLOSE, PRODUCT));
+    if (m.n > 0) {
+        m.x[m.n - 1] = (float)-number_int(&rng, 0, 1);
+        m.tensor = fb_from_host(ops, FB_F32, 3, m.shape, m.x);
+        (void)fb_cholesky_solve(ops, m.tensor, x.tensor);
+        assert_fails(fb_ops_status(ops), FB_DEFECT, "not positive definite");
+        fb_ops_reset(ops);
+    }
+    free(a);
+    free(m.x);
+    free(x.x);
+}
+
 static fb_status unpack(void *context, int64_t begin, int64_t end, float *out)
 {
     const struct host *w = context;

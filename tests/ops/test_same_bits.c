@@ -103,6 +103,17 @@ static void loops(struct bytes *bytes, fb_ops *ops)
     add_tensor(bytes, ops, fb_cumsum(ops, x));
 }
 
+/* Columns enough for several threads. */
+static void equations(struct bytes *bytes, fb_ops *ops)
+{
+    fb_tensor x = fb_reshape(ops, made_up(ops, ROWS, K, 1), 3, (int64_t[]){1, ROWS, K});
+    fb_tensor y = made_up(ops, ROWS, LONG, 1);
+
+    x = fb_bmm(ops, x, false, x, true);
+    y = fb_reshape(ops, y, 3, (int64_t[]){1, ROWS, LONG});
+    add_tensor(bytes, ops, fb_cholesky_solve(ops, x, y));
+}
+
 static void measures(struct bytes *bytes, fb_ops *ops)
 {
     fb_tensor p = made_up(ops, 2, LONG + 1, 30), q = made_up(ops, 6, LONG + 1, 30);
@@ -122,6 +133,7 @@ static struct bytes all_of(fb_ops *ops)
     fb_scope_open(ops);
     products(&bytes, ops);
     loops(&bytes, ops);
+    equations(&bytes, ops);
     measures(&bytes, ops);
     fb_scope_close(ops);
     return bytes;

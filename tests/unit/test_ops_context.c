@@ -263,6 +263,9 @@ static void wrong_arguments_are_refused_by_name(void **state)
             "fb_rank: 16777217 elements");
     REFUSED(fb_cumsum(ops, fb_full(ops, 0, NULL, 1)), "fb_cumsum: takes tensors of");
     REFUSED(fb_bmm(ops, a, false, a, false), "fb_bmm: shapes");
+    REFUSED(fb_cholesky_solve(ops, fb_reshape(ops, a, 3, (int64_t[]){1, 2, 4}),
+                              fb_reshape(ops, a, 3, (int64_t[]){1, 2, 4})),
+            "fb_cholesky_solve: shapes [1, 2, 4] and [1, 2, 4]");
     REFUSED(fb_gather(ops, a, a), "fb_gather: picks by i64");
     REFUSED(fb_linear(ops, a, a), "fb_linear: takes a weight");
     REFUSED(fb_amax(ops, fb_full(ops, 1, (int64_t[]){0}, 0), 0),

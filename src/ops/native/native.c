@@ -198,6 +198,7 @@ static fb_kernel *const kernels[FB_OP_COUNT] = {
     [FB_OP_avg_pool1d] = fb_native_avg_pool1d,
     [FB_OP_max_pool1d] = fb_native_max_pool1d,
     [FB_OP_bmm] = fb_native_bmm,
+    [FB_OP_cholesky_solve] = fb_native_cholesky_solve,
     [FB_OP_topk] = fb_native_topk,
     [FB_OP_rank] = fb_native_rank,
     [FB_OP_gather] = fb_native_gather,

@@ -117,6 +117,7 @@ fb_kernel fb_native_sum, fb_native_mean, fb_native_var, fb_native_amax;
 fb_kernel fb_native_softmax, fb_native_cumsum;
 fb_kernel fb_native_avg_pool1d, fb_native_max_pool1d;
 fb_kernel fb_native_bmm, fb_native_linear, fb_native_embedding;
+fb_kernel fb_native_cholesky_solve;
 fb_kernel fb_native_topk, fb_native_rank, fb_native_gather, fb_native_argmax;
 fb_kernel fb_native_rms_norm, fb_native_head_norm_, fb_native_rotary, fb_native_swiglu;
 fb_kernel fb_native_geglu, fb_native_add_;

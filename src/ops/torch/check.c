@@ -85,6 +85,7 @@ static void check_elements(const struct check *check)
 
 static void check_rows(const struct check *check)
 {
+    static const float matrix[] = {4, 9, 2, 3}; /* 9 is not looked at */
     fb_ops *ops = check->ops;
     const fb_tensor a = check->a, m = fb_reshape(ops, a, 3, SHAPE(1, 2, 3));
 
@@ -99,6 +100,10 @@ static void check_rows(const struct check *check)
            1.5f, 1.1666667f, 1);
     EXPECT(max_pool1d, fb_max_pool1d(ops, a, 3), 1, 3, 3, 4, 4, 4);
     EXPECT(bmm, fb_bmm(ops, m, false, m, true), 14, -10.5f, -10.5f, 17.25f);
+    EXPECT(cholesky_solve,
+           fb_cholesky_solve(ops, numbers(check, 3, SHAPE(1, 2, 2), matrix),
+                             fb_full(ops, 3, SHAPE(1, 2, 1), 8)),
+           1, 2);
     EXPECT(rank, fb_rank(ops, a), 1, 2, 0, 1, 0, 2);
     EXPECT(gather, fb_gather(ops, a, fb_topk(ops, a, 2)), 3, 1, 4, 0.5f);
 }

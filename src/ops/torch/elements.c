@@ -1,4 +1,4 @@
-/* elements.c - the operators of rules: elements, reductions, products, choosing.
+/* elements.c - the operators of rules: elements, rows, products, choosing.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -366,8 +366,6 @@ fb_status fb_torch_bmm(void *self, const fb_call *call)
     return fb_torch_return(torch, call, OP_("bmm", "", T_(a), T_(b)));
 }
 
-/* --- choosing --- */
-
 /* Fails with this sentence where an element is not 0. */
 static void refuse_any(fb_torch *torch, enum fb_op op, fb_torch_handle is,
                        const char *sentence)
@@ -381,6 +379,26 @@ static void refuse_any(fb_torch *torch, enum fb_op op, fb_torch_handle is,
         torch->status = fb_fail(FB_DEFECT, "fb_%s: %s", fb_op_name(op), sentence);
 }
 
+/* (cholesky_ex says of each matrix whether it is positive definite, cholesky fails as for
+ * any other reason.) */
+fb_status fb_torch_cholesky_solve(void *self, const fb_call *call)
+{
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
+    const fb_torch_handle m = fb_torch_of(torch, &call->in[0]);
+    const fb_torch_handle x = fb_torch_of(torch, &call->in[1]);
+    fb_torch_handle info, lower;
+
+    lower = fb_torch_call_two(torch, "aten::linalg_cholesky_ex", "", 3,
+                              (fb_torch_value[]){T_(m), B_(false), B_(false)}, &info);
+    refuse_any(torch, FB_OP_cholesky_solve, info,
+               "a matrix is not positive definite");
+    if (is_empty(call)) return nothing(torch, call);
+    return fb_torch_return(
+        torch, call, OP_("cholesky_solve", "", T_(x), T_(lower), B_(false)));
+}
+
+/* --- choosing --- */
+
 static void refuse_nan(fb_torch *torch, enum fb_op op, fb_torch_handle a)
 {
     refuse_any(torch, op, OP_("isnan", "", T_(a)), "a score is not a number (NaN)");
@@ -390,10 +408,13 @@ static void refuse_nan(fb_torch *torch, enum fb_op op, fb_torch_handle a)
 static fb_torch_handle sorted(fb_torch *torch, fb_torch_handle a, int dim,
                               bool descending)
 {
-    return fb_torch_call_second(torch, "aten::sort", "stable", 4,
-                                (fb_torch_value[]){T_(a),
-                                                   fb_torch_some(torch, B_(true)),
-                                                   I_(dim), B_(descending)});
+    fb_torch_handle order;
+
+    (void)fb_torch_call_two(torch, "aten::sort", "stable", 4,
+                            (fb_torch_value[]){T_(a), fb_torch_some(torch, B_(true)),
+                                               I_(dim), B_(descending)},
+                            &order);
+    return order;
 }
 
 fb_status fb_torch_topk(void *self, const fb_call *call)
