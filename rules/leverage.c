@@ -7,8 +7,9 @@
  *
  * z makes the mean over all kv heads of the layer 0 and the deviation (divisor N - 1) 1.
  * The matrix is new for every layer and kv head, and the same in every run of one `seed`.
- * Where X^T X is so large that f32 cannot hold the ridge beside it, the ridge is `LIFT` of
- * its trace (kvpress tries tenfold ridges until the factorization succeeds).
+ * Where X^T X is so large that f32 cannot hold the ridge beside it, the ridge is `lift`
+ * times its trace: a Gram matrix of few different keys is singular but for its rounding,
+ * and has no factors. (kvpress tries tenfold ridges until it finds some.)
  * Under skip_first, skip_last these tokens are left out and get the layer's best score.
  *
  * Reads    keys, the model's rotation.
@@ -20,12 +21,12 @@
  */
 #include <flexbudget/rule.h>
 
-enum { TOKENS = 1, CHANNELS = 2 };
-static const double SMALLEST_DEVIATION = 1e-6, LIFT = 1e-6;
+enum { TOKENS = 1, CHANNELS = 2, BLOCK = 32 };
+static const double SMALLEST_DEVIATION = 1e-6;
 
 struct leverage {
     int64_t sketch, seed, skip_first, skip_last;
-    double ridge;
+    double ridge, lift;
 };
 
 static const fb_param leverage_params[] = {
@@ -38,6 +39,8 @@ static const fb_param leverage_params[] = {
            "newest tokens left out"),
     FB_REAL(struct leverage, ridge, 0.01, 1e-6, 1e6, "kvpress 0.5.5 (authors: 0.005)",
             "added to the diagonal"),
+    FB_REAL(struct leverage, lift, 2e-7, 0, 1, "FlexBudget (kvpress: 0)",
+            "of the trace is added at least"),
     FB_PARAM_END,
 };
 
@@ -84,17 +87,37 @@ static fb_tensor sketch(fb_ops *ops, const fb_signals *see, const struct leverag
     return fb_div(ops, x, fb_sqrt(ops, number(ops, (double)p->sketch)));
 }
 
+/* X^T X [kv_heads, t, t], as a sum over blocks of tokens: one long chain of sums in f32
+ * would leave errors as large as the smallest eigenvalues. */
+static fb_tensor gram(fb_ops *ops, fb_tensor x)
+{
+    const int64_t g = fb_size(ops, x, 0), n = fb_size(ops, x, TOKENS);
+    const int64_t t = fb_size(ops, x, CHANNELS), blocks = n / BLOCK, rest = n % BLOCK;
+    fb_tensor all = fb_full(ops, 3, (int64_t[]){g, t, t}, 0), some;
+
+    if (blocks > 0) {
+        some = fb_narrow(ops, x, TOKENS, 0, blocks * BLOCK);
+        some = fb_reshape(ops, some, 3, (int64_t[]){g * blocks, BLOCK, t});
+        some = fb_bmm(ops, some, true, some, false);
+        some = fb_reshape(ops, some, 3, (int64_t[]){g, blocks, t * t});
+        all = fb_reshape(ops, fb_sum(ops, some, 1), 3, (int64_t[]){g, t, t});
+    }
+    if (rest == 0) return all;
+    some = fb_narrow(ops, x, TOKENS, n - rest, rest);
+    return fb_add(ops, all, fb_bmm(ops, some, true, some, false), 1);
+}
+
 /* x.(X^T X + ridge I)^-1 x, [kv_heads, n] */
-static fb_tensor norms(fb_ops *ops, fb_tensor x, double ridge)
+static fb_tensor norms(fb_ops *ops, fb_tensor x, const struct leverage *p)
 {
     const int64_t g = fb_size(ops, x, 0), t = fb_size(ops, x, CHANNELS);
     const fb_tensor squares = fb_sum(ops, fb_mul(ops, x, x), CHANNELS);
     const fb_tensor trace = fb_reshape(ops, fb_sum(ops, squares, 1), 3,
                                        (int64_t[]){g, 1, 1});
     const fb_tensor added =
-        fb_maximum(ops, fb_scale(ops, trace, LIFT), number(ops, ridge));
-    const fb_tensor matrix = fb_add(ops, fb_bmm(ops, x, true, x, false),
-                                    fb_mul(ops, identity(ops, t), added), 1);
+        fb_maximum(ops, fb_scale(ops, trace, p->lift), number(ops, p->ridge));
+    const fb_tensor matrix =
+        fb_add(ops, gram(ops, x), fb_mul(ops, identity(ops, t), added), 1);
     const fb_tensor columns = fb_transpose(ops, x, 1, 2); /* [kv_heads, t, n] */
     const fb_tensor solved = fb_cholesky_solve(ops, matrix, columns);
 
@@ -131,7 +154,7 @@ static fb_tensor put_best_around(fb_ops *ops, fb_tensor x, int64_t first, int64_
 static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
 {
     const struct leverage *p = params;
-    const fb_tensor all = norms(ops, sketch(ops, see, p), p->ridge);
+    const fb_tensor all = norms(ops, sketch(ops, see, p), p);
 
     return put_best_around(ops, standardise(ops, all), p->skip_first, p->skip_last);
 }

@@ -17,6 +17,10 @@
 
 enum { LAYERS = 30, KV_HEADS = 3, N_SCORE_LAYERS = 3 };
 
+#define COMPACTOR                                                                      \
+    "compactor(noncausal:tail=kvpress,skip_first=8,skip_last=4,"                       \
+    "leverage:skip_first=8,skip_last=4,lift=0"
+
 static const struct {
     const char *press, *rule;
 } pairs[] = {
@@ -36,25 +40,21 @@ static const struct {
     {"critical_adakv_snapkv", "adakv(critical(snapkv,safeguard=0.2))"},
     {"noncausal_attn", "noncausal:tail=kvpress"},
     {"leverage", "leverage:lift=0"},
-    {"compactor", "compactor(noncausal:tail=kvpress,skip_first=8,skip_last=4,"
-                  "leverage:skip_first=8,skip_last=4,lift=0)"},
+    {"compactor", COMPACTOR ")"},
+    {"compactor", COMPACTOR ",weight=fixed,fixed=0.9)"},
 };
 
 enum { N_PAIRS = sizeof pairs / sizeof *pairs };
 
 static rig the;
 
-static bool is_of_leverage(int r)
+/* kvpress weighs by the ratio asked for, we by the share that really leaves: 271 of 300 at
+ * 0.9. There the weight is given. */
+static bool is_compared(int r, double ratio)
 {
-    return strncmp(pairs[r].press, "leverage", 8) == 0 ||
-           strncmp(pairs[r].press, "compactor", 9) == 0;
-}
+    const bool is_given = strstr(pairs[r].rule, "weight=fixed") != NULL;
 
-/* X^T X of `leverage` is nearly singular, and here of keys that are turned back to what they
- * were before rotary embedding, where kvpress has those themselves. */
-static int64_t most_wrong(int r)
-{
-    return is_of_leverage(r) ? 6 : 0;
+    return strcmp(pairs[r].press, "compactor") != 0 || is_given == (ratio == 0.9);
 }
 
 /* Where less stays than its window, this press chooses within that by its own score. */
@@ -221,14 +221,14 @@ static void check_rule(const subject *s, int r, json_t *manifest)
         char key[32];
         tally sum;
 
+        if (!is_compared(r, ratio)) continue;
         snprintf(key, sizeof key, "%g", ratio);
         sum = check_ratio(s, r, &masks, v, ratio, json_object_get(near, key));
         print_message("%-6s %-20s at %-4s: of %lld positions %lld near ones differ, "
                       "%lld others\n",
                       s->prompt, pairs[r].rule, key, (long long)sum.positions,
                       (long long)sum.differ, (long long)sum.wrong);
-        assert_true(sum.wrong <= most_wrong(r) ||
-                    (sum.is_shrunk && chooses_within_window(r)));
+        assert_true(sum.wrong == 0 || (sum.is_shrunk && chooses_within_window(r)));
     }
     json_decref(near);
     npy_close(&masks);
@@ -307,6 +307,13 @@ static bool has_scores(const char *rule)
     return strchr(rule, '(') == NULL && strncmp(rule, "streaming_llm", 13) != 0;
 }
 
+/* X^T X of `leverage` is nearly singular: kvpress's scores in f32 are themselves up to 4e-4
+ * of their range away from those in f64 (layer 0 of p1500; ours 1.2e-4). */
+static double most_difference(int r)
+{
+    return strcmp(pairs[r].press, "leverage") == 0 ? 1e-3 : 1e-4;
+}
+
 static void scores_are_those_of_kvpress(void **state)
 {
     subject s;
@@ -324,7 +331,7 @@ static void scores_are_those_of_kvpress(void **state)
         worst = scores_differ(&s, r, &theirs);
         print_message("%-20s scores differ by %.2g of their range\n", pairs[r].rule,
                       worst);
-        assert_true(worst <= (is_of_leverage(r) ? 2e-3 : 1e-4));
+        assert_true(worst <= most_difference(r));
         npy_close(&theirs);
     }
     free_subject(&s);
