@@ -102,7 +102,8 @@ static fb_tensor identity(fb_ops *ops, int64_t d)
 /* v.M^-1 v, [heads, m], for w [kv_heads, r, m] and values [kv_heads, m, d]. */
 static fb_tensor leverage(fb_ops *ops, fb_tensor w, fb_tensor values, double epsilon)
 {
-    const int64_t g = fb_size(ops, w, 0), r = fb_size(ops, w, 1), m = fb_size(ops, w, 2);
+    const int64_t g = fb_size(ops, w, 0), r = fb_size(ops, w, 1),
+                  m = fb_size(ops, w, 2);
     const int64_t d = fb_size(ops, values, CHANNELS);
     const fb_tensor root = fb_sqrt(ops, fb_add(ops, w, number(ops, epsilon), 1));
     const fb_tensor zeros = fb_full(ops, 4, (int64_t[]){g, r, d, m}, 0);
@@ -136,8 +137,8 @@ static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
     const fb_tensor values = fb_narrow(ops, see->values, TOKENS, skip, m);
     const fb_tensor anchor = unit(ops, anchors(ops, see, cap));
     const fb_tensor cosine = fb_bmm(ops, anchor, false, unit(ops, keys), true);
-    const fb_tensor most = fb_reshape(ops, fb_amax(ops, cosine, 2), 3,
-                                      (int64_t[]){g, see->heads / g, 1});
+    const fb_tensor most =
+        fb_reshape(ops, fb_amax(ops, cosine, 2), 3, (int64_t[]){g, see->heads / g, 1});
     const fb_tensor w =
         fb_exp(ops, fb_scale(ops, fb_add(ops, cosine, most, -1), cap->tau));
     const fb_tensor weight = fb_reshape(ops, w, 2, (int64_t[]){see->heads, m});

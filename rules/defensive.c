@@ -37,8 +37,8 @@ static const fb_param defensive_params[] = {
            "how many of the last queries are looked at"),
     FB_INT(struct defensive, kernel, 5, 1, 63, "the authors' code",
            "width of the smoothing; odd"),
-    FB_WORD(struct defensive, bias, TRUE_BIAS, "true|code", "FlexBudget (authors: code)",
-            "whose attention counts as the window's own"),
+    FB_WORD(struct defensive, bias, TRUE_BIAS, "true|code",
+            "FlexBudget (authors: code)", "whose attention counts as the window's own"),
     FB_REAL(struct defensive, mass, 0.9, 0, 1, "the authors' code",
             "share of the attention that is kept in any case"),
     FB_PARAM_END,
@@ -52,7 +52,8 @@ static void choose(const void *params, fb_choices *choices)
         FB_READS_WINDOW_ATTENTION | FB_READS_VALUES | FB_READS_OUTPUT_WEIGHT;
     choices->window = defensive->window;
     choices->unscored_last = defensive->window;
-    if (defensive->kernel % 2 == 0) choices->pool_average = defensive->kernel; /* refused */
+    if (defensive->kernel % 2 == 0)
+        choices->pool_average = defensive->kernel; /* refused */
 }
 
 static fb_tensor number(fb_ops *ops, double value)
@@ -80,8 +81,8 @@ static fb_tensor worst_case(fb_ops *ops, const fb_signals *see, fb_tensor attent
     const fb_tensor sum =
         fb_maximum(ops, fb_sum(ops, pooled, COLUMNS), number(ops, SMALLEST_SUM));
     const fb_tensor factor = fb_div(ops, fb_sum(ops, attention, COLUMNS), sum);
-    fb_tensor most = fb_mul(
-        ops, pooled, fb_reshape(ops, factor, 3, (int64_t[]){see->heads, w, 1}));
+    fb_tensor most =
+        fb_mul(ops, pooled, fb_reshape(ops, factor, 3, (int64_t[]){see->heads, w, 1}));
 
     most = fb_reshape(ops, most, 3, (int64_t[]){g, see->heads / g * w, c});
     most = fb_amax(ops, most, QUERIES);

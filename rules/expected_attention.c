@@ -136,7 +136,8 @@ static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
 
     if (expected->vnorm != 0) {
         square = fb_sum(ops, fb_mul(ops, values, values), CHANNELS);
-        score = fb_add(ops, score, fb_full(ops, 1, (int64_t[]){1}, expected->epsilon), 1);
+        score =
+            fb_add(ops, score, fb_full(ops, 1, (int64_t[]){1}, expected->epsilon), 1);
         score = fb_mul(ops, score, fb_sqrt(ops, square));
     }
     return put_best_first(ops, score, skip);

@@ -79,10 +79,10 @@ static fb_tensor sketch(fb_ops *ops, const fb_signals *see, const struct leverag
     fb_rotation(ops, see, p->skip_first, 1, n, &cosine, &sine);
     x = fb_narrow(ops, see->keys, TOKENS, p->skip_first, n);
     x = fb_rotate(ops, x, cosine, sine, true);
-    x = fb_add(ops, x,
-               fb_reshape(ops, fb_mean(ops, x, TOKENS), 3,
-                          (int64_t[]){see->kv_heads, 1, d}),
-               -1);
+    x = fb_add(
+        ops, x,
+        fb_reshape(ops, fb_mean(ops, x, TOKENS), 3, (int64_t[]){see->kv_heads, 1, d}),
+        -1);
     x = fb_bmm(ops, x, false, normal, false);
     return fb_div(ops, x, fb_sqrt(ops, number(ops, (double)p->sketch)));
 }
@@ -112,8 +112,8 @@ static fb_tensor norms(fb_ops *ops, fb_tensor x, const struct leverage *p)
 {
     const int64_t g = fb_size(ops, x, 0), t = fb_size(ops, x, CHANNELS);
     const fb_tensor squares = fb_sum(ops, fb_mul(ops, x, x), CHANNELS);
-    const fb_tensor trace = fb_reshape(ops, fb_sum(ops, squares, 1), 3,
-                                       (int64_t[]){g, 1, 1});
+    const fb_tensor trace =
+        fb_reshape(ops, fb_sum(ops, squares, 1), 3, (int64_t[]){g, 1, 1});
     const fb_tensor added =
         fb_maximum(ops, fb_scale(ops, trace, p->lift), number(ops, p->ridge));
     const fb_tensor matrix =
@@ -143,11 +143,11 @@ static fb_tensor put_best_around(fb_ops *ops, fb_tensor x, int64_t first, int64_
     const fb_tensor best = fb_amax(ops, row, 1);
 
     if (first > 0)
-        x = fb_cat(ops, fb_add(ops, fb_full(ops, 2, (int64_t[]){g, first}, 0), best, 1), x,
-                   1);
+        x = fb_cat(ops, fb_add(ops, fb_full(ops, 2, (int64_t[]){g, first}, 0), best, 1),
+                   x, 1);
     if (last > 0)
-        x = fb_cat(ops, x, fb_add(ops, fb_full(ops, 2, (int64_t[]){g, last}, 0), best, 1),
-                   1);
+        x = fb_cat(ops, x,
+                   fb_add(ops, fb_full(ops, 2, (int64_t[]){g, last}, 0), best, 1), 1);
     return x;
 }
 

@@ -100,11 +100,11 @@ static fb_tensor put_best_around(fb_ops *ops, fb_tensor x, int64_t first, int64_
     const fb_tensor best = fb_amax(ops, row, 1);
 
     if (first > 0)
-        x = fb_cat(ops, fb_add(ops, fb_full(ops, 2, (int64_t[]){g, first}, 0), best, 1), x,
-                   1);
+        x = fb_cat(ops, fb_add(ops, fb_full(ops, 2, (int64_t[]){g, first}, 0), best, 1),
+                   x, 1);
     if (last > 0)
-        x = fb_cat(ops, x, fb_add(ops, fb_full(ops, 2, (int64_t[]){g, last}, 0), best, 1),
-                   1);
+        x = fb_cat(ops, x,
+                   fb_add(ops, fb_full(ops, 2, (int64_t[]){g, last}, 0), best, 1), 1);
     return x;
 }
 

@@ -116,9 +116,8 @@ static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
                           (int64_t[]){h, 1, c});
         beyond = fb_add(ops, size, sizes(ops, mean, c), -1);
         beyond = fb_reshape(ops, beyond, 3, (int64_t[]){g, r, c});
-        scores = fb_add(
-            ops, scores,
-            fb_bmm(ops, beyond, false, sizes(ops, see->keys, c), true), 1);
+        scores = fb_add(ops, scores,
+                        fb_bmm(ops, beyond, false, sizes(ops, see->keys, c), true), 1);
     }
     scores = fb_reshape(ops, scores, 2, (int64_t[]){h, see->m});
     return trig->zscore != 0 ? standardise(ops, scores) : scores;

@@ -8,12 +8,13 @@
 #include "ops/elementary.h"
 
 static const double TURN = 6.283185307179586477;
-static const uint64_t STREAM = UINT64_MAX; /* of no document: those of `random` differ */
+static const uint64_t STREAM =
+    UINT64_MAX; /* of no document: those of `random` differ */
 
 /* Of number i of a kv head, the two uniform ones that make it (Box and Muller 1958):
  * sqrt(-2 ln u) cos(2 pi w). */
-static void draw(float *length, float *cosine, uint64_t seed, int64_t layer, int64_t head,
-                 int64_t i)
+static void draw(float *length, float *cosine, uint64_t seed, int64_t layer,
+                 int64_t head, int64_t i)
 {
     const double u = (double)fb_philox_f32(seed, STREAM, (uint64_t)layer,
                                            (uint64_t)head, (uint64_t)i, 0);

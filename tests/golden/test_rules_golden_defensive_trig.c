@@ -156,7 +156,8 @@ static void trig_scores_are_the_sums_of_cosines_of_the_authors(void **state)
     json_t *list;
 
     (void)state;
-    json_object_foreach(golden_at(golden, "trig"), text, list) {
+    json_object_foreach(golden_at(golden, "trig"), text, list)
+    {
         fb_bound_rule *rule;
 
         assert_ok(fb_rule_parse(&rule, text));
@@ -183,7 +184,8 @@ static void defensive_scores_are_those_of_the_authors(void **state)
     json_t *list;
 
     (void)state;
-    json_object_foreach(golden_at(golden, "defensive"), text, list) {
+    json_object_foreach(golden_at(golden, "defensive"), text, list)
+    {
         fb_bound_rule *rule;
 
         assert_ok(fb_rule_parse(&rule, text));

@@ -293,8 +293,8 @@ static double scores_differ(const subject *s, int r, const npy *theirs)
             const float *row =
                 (const float *)theirs->data + (l * KV_HEADS + g) * s->ids.n;
 
-            most = fmax(most,
-                        head_differs(row + first, ours + g * m + first, m - first));
+            most =
+                fmax(most, head_differs(row + first, ours + g * m + first, m - first));
         }
         fb_free(ours);
     }
