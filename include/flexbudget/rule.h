@@ -73,6 +73,10 @@ void fb_rotation(fb_ops *ops, const fb_signals *see, int64_t first, int64_t step
  * pair (j, j + c) by column j; `back`: the other way. One row of them is for all. */
 fb_tensor fb_rotate(fb_ops *ops, fb_tensor x, fb_tensor cosine, fb_tensor sine,
                     bool back);
+/* [kv_heads, rows, columns] numbers of the standard normal distribution, for random
+ * projections: by `seed`, layer, kv head and place alone. */
+fb_tensor fb_normal(fb_ops *ops, const fb_signals *see, uint64_t seed, int64_t rows,
+                    int64_t columns);
 
 /* --- choices --- */
 

@@ -5,6 +5,9 @@
  * whose score lies within a relative 1e-4 of the boundary or that flip when kvpress's
  * own scores are perturbed by 2e-4.
  *
+ * The random matrix of `leverage` is here the one that kvpress drew, from a file: fb_normal
+ * below takes the place of the library's.
+ *
  * SPDX-License-Identifier: MIT
  */
 #include "tests/support/npy.h"
@@ -13,6 +16,10 @@
 #include <string.h>
 
 enum { LAYERS = 30, KV_HEADS = 3, N_SCORE_LAYERS = 3 };
+
+#define COMPACTOR                                                                      \
+    "compactor(noncausal:tail=kvpress,skip_first=8,skip_last=4,"                       \
+    "leverage:skip_first=8,skip_last=4,lift=0"
 
 static const struct {
     const char *press, *rule;
@@ -30,11 +37,53 @@ static const struct {
     {"lagkv_l32", "lagkv:lag=32"},
     {"lagkv_l32_cross", "lagkv:lag=32,cross=1"},
     {"finch_w32", "finch:window=32"},
+    {"expected_attention", "expected_attention"},
+    {"expected_attention_mean_eps", "expected_attention:covariance=0,epsilon=0.02"},
+    {"adakv_expected_attention", "adakv(expected_attention)"},
+    {"cap", "cap"},
+    {"criticalkv_snapkv", "critical(snapkv)"},
+    {"critical_adakv_snapkv", "adakv(critical(snapkv,safeguard=0.2))"},
+    {"noncausal_attn", "noncausal:tail=kvpress"},
+    {"leverage", "leverage:lift=0"},
+    {"compactor", COMPACTOR ")"},
+    {"compactor", COMPACTOR ",weight=fixed,fixed=0.9)"},
 };
 
 enum { N_PAIRS = sizeof pairs / sizeof *pairs };
 
 static rig the;
+
+/* kvpress weighs by the ratio asked for, we by the share that really leaves: 271 of 300 at
+ * 0.9. There the weight is given. */
+static bool is_compared(int r, double ratio)
+{
+    const bool is_given = strstr(pairs[r].rule, "weight=fixed") != NULL;
+
+    return strcmp(pairs[r].press, "compactor") != 0 || is_given == (ratio == 0.9);
+}
+
+/* Where less stays than its window, this press chooses within that by its own score. */
+static bool chooses_within_window(int r)
+{
+    return strcmp(pairs[r].press, "criticalkv_snapkv") == 0;
+}
+
+/* In every layer the numbers that kvpress drew, of variance 1 / columns there. */
+fb_tensor fb_normal(fb_ops *ops, const fb_signals *see, uint64_t seed, int64_t rows,
+                    int64_t columns)
+{
+    fb_tensor out;
+    npy drawn;
+
+    (void)seed;
+    npy_open(&drawn, REFERENCE "kept/leverage_sketch_Phi.npy", "<f4");
+    assert_int_equal(drawn.shape[0], see->kv_heads);
+    assert_int_equal(drawn.shape[1], rows);
+    assert_int_equal(drawn.shape[2], columns);
+    out = fb_from_host(ops, FB_F32, 3, drawn.shape, drawn.data);
+    npy_close(&drawn);
+    return fb_scale(ops, out, sqrt((double)columns));
+}
 
 /* A prompt, read once for all rules. */
 typedef struct subject {
@@ -75,6 +124,7 @@ typedef struct tally {
     int64_t positions; /* compared */
     int64_t differ;    /* differ and may */
     int64_t wrong;     /* differ and may not */
+    bool is_shrunk;    /* fewer entries than are protected */
 } tally;
 
 static bool is_near(json_t *ranges, int64_t position)
@@ -153,6 +203,7 @@ static tally check_ratio(const subject *s, int r, const npy *masks, int64_t valu
     assert_ok(
         fb_evict(&variant, s->reading, r, &protect, 0, entries_at(ratio, s->ids.n)));
     sum = compare(fb_variant_selection(variant), masks, value, s->ids.n, near);
+    sum.is_shrunk = fb_variant_selection(variant)->shrunk;
     fb_variant_free(variant);
     return sum;
 }
@@ -175,13 +226,14 @@ static void check_rule(const subject *s, int r, json_t *manifest)
         char key[32];
         tally sum;
 
+        if (!is_compared(r, ratio)) continue;
         snprintf(key, sizeof key, "%g", ratio);
         sum = check_ratio(s, r, &masks, v, ratio, json_object_get(near, key));
         print_message("%-6s %-20s at %-4s: of %lld positions %lld near ones differ, "
                       "%lld others\n",
                       s->prompt, pairs[r].rule, key, (long long)sum.positions,
                       (long long)sum.differ, (long long)sum.wrong);
-        assert_int_equal(sum.wrong, 0);
+        assert_true(sum.wrong == 0 || (sum.is_shrunk && chooses_within_window(r)));
     }
     json_decref(near);
     npy_close(&masks);
@@ -254,12 +306,19 @@ static double scores_differ(const subject *s, int r, const npy *theirs)
     return most;
 }
 
-/* Not the inner rule's scores, zeros and ones, or numbers of our own for entries that stay
- * in any case. */
-static bool has_scores(const char *press)
+/* Not those of a rule inside of others, zeros and ones, or numbers of our own for entries
+ * that stay in any case. */
+static bool has_scores(const char *rule)
 {
-    return strncmp(press, "adakv", 5) != 0 && strcmp(press, "streaming_llm") != 0 &&
-           strncmp(press, "lagkv", 5) != 0;
+    return strchr(rule, '(') == NULL && strncmp(rule, "streaming_llm", 13) != 0 &&
+           strncmp(rule, "lagkv", 5) != 0;
+}
+
+/* X^T X of `leverage` is nearly singular: kvpress's scores in f32 are themselves up to 4e-4
+ * of their range away from those in f64 (layer 0 of p1500; ours 1.2e-4). */
+static double most_difference(int r)
+{
+    return strcmp(pairs[r].press, "leverage") == 0 ? 1e-3 : 1e-4;
 }
 
 static void scores_are_those_of_kvpress(void **state)
@@ -273,13 +332,13 @@ static void scores_are_those_of_kvpress(void **state)
         double worst;
         npy theirs;
 
-        if (!has_scores(pairs[r].press)) continue;
+        if (!has_scores(pairs[r].rule)) continue;
         path_of(path, sizeof path, &s, r, "scores.npy");
         npy_open(&theirs, path, "<f4");
         worst = scores_differ(&s, r, &theirs);
         print_message("%-20s scores differ by %.2g of their range\n", pairs[r].rule,
                       worst);
-        assert_true(worst <= 1e-4);
+        assert_true(worst <= most_difference(r));
         npy_close(&theirs);
     }
     free_subject(&s);

@@ -17,7 +17,12 @@ KEPT_PROMPTS = ["p300", "p1500"]
 SCORED = "p300"  # of the other the tests read the kept sets alone
 PRESSES = ["knorm", "keydiff", "tova", "snapkv", "snapkv_w16", "streaming_llm",
            "observed_attention", "adakv_snapkv", "cur", "lagkv", "lagkv_l32",
-           "lagkv_l32_cross", "finch_w32"]
+           "lagkv_l32_cross", "finch_w32", "expected_attention",
+           "expected_attention_mean_eps", "adakv_expected_attention", "cap",
+           "criticalkv_snapkv", "critical_adakv_snapkv", "noncausal_attn", "leverage",
+           "compactor"]
+GENERATED = PRESSES[:8]
+SKETCH = "leverage_sketch_Phi.npy"
 RENUMBERED = "keyrerotation_knorm"  # keeps what knorm keeps, at new positions
 PRESS_FIELDS = ["class", "note", "values", "n_kept", "attention"]
 
@@ -61,6 +66,7 @@ def pick_kept(ref, out):
                 name = os.path.join(src, f"{x}.{end}")
                 if os.path.exists(name):
                     shutil.copy(name, dst)
+    shutil.copy(os.path.join(ref, "kept", SKETCH), os.path.join(out, "kept"))
 
 
 def pick_generation(ref, out):
@@ -69,7 +75,7 @@ def pick_generation(ref, out):
               "tokens": c["tokens"],
               "steps": [{f: s[f] for f in ["top_ids", "top_logits", "logsumexp"]}
                         for s in c["steps"]]}
-             for c in g["cases"] if c["press"] in PRESSES + ["none", RENUMBERED]]
+             for c in g["cases"] if c["press"] in GENERATED + ["none", RENUMBERED]]
     for name in ["generation.json", "generation_compact.json"]:
         own = [c for c in cases if (c["press"] == RENUMBERED) == ("compact" in name)]
         dump({"question_ids": g["question_ids"], "cases": own}, out, name)

@@ -1,0 +1,167 @@
+/* defensive.c - entries that any of the last queries needs, not only most of them.
+ *
+ *     P[h, i]   =  pool_kernel(A[h, i]), scaled to the sum that it had before
+ *     M[g, j]   =  max over heads h of g and the last `window` queries i of P[h, i, j]
+ *     N[g, j]   =  mean over heads h of g of || W_O[h] v[g, j] ||_1
+ *     score     =  max(M[g, j], mean_j M[g, j])  *  N[g, j] / sum over all g of N[g, j]
+ *
+ * over entries before the window; the mean is a floor for what was never looked at. Before
+ * all others come those that hold the first `mass` - b of the mean attention of a head, in
+ * the order of that attention, where b is the window's own share of it.
+ *
+ * The authors force at most k - window of them in a head; without the budget, here those of
+ * all heads follow each other by their place in their own head, so that heads take turns.
+ * The two differ where some heads have more to force than the budget and others less. They
+ * took b from the last columns before the window (bias=code), by an oversight as it seems.
+ *
+ * Reads    attention of the last `window` queries, values, output weights.
+ * Source   Feng et al. 2025, "Taming the Fragility of KV Cache Eviction in LLM Inference",
+ *          arXiv:2510.13334, and the authors' code (efficient_defensivekv_press.py). Its
+ *          heads share a layer's budget: `adakv(defensive, safeguard=0)`.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <flexbudget/rule.h>
+
+enum { QUERIES = 1, COLUMNS = 2, WIDTH = 2 };
+enum { TRUE_BIAS, CODE_BIAS };
+static const double SMALLEST_SUM = 1e-30; /* nothing was looked at: 0, not 0/0 */
+
+struct defensive {
+    int64_t window, kernel, bias;
+    double mass;
+};
+
+static const fb_param defensive_params[] = {
+    FB_INT(struct defensive, window, 32, 1, 4096, "the authors' code",
+           "how many of the last queries are looked at"),
+    FB_INT(struct defensive, kernel, 5, 1, 63, "the authors' code",
+           "width of the smoothing; odd"),
+    FB_WORD(struct defensive, bias, TRUE_BIAS, "true|code",
+            "FlexBudget (authors: code)", "whose attention counts as the window's own"),
+    FB_REAL(struct defensive, mass, 0.9, 0, 1, "the authors' code",
+            "share of the attention that is kept in any case"),
+    FB_PARAM_END,
+};
+
+static void choose(const void *params, fb_choices *choices)
+{
+    const struct defensive *defensive = params;
+
+    choices->reads =
+        FB_READS_WINDOW_ATTENTION | FB_READS_VALUES | FB_READS_OUTPUT_WEIGHT;
+    choices->window = defensive->window;
+    choices->unscored_last = defensive->window;
+    if (defensive->kernel % 2 == 0)
+        choices->pool_average = defensive->kernel; /* refused */
+}
+
+static fb_tensor number(fb_ops *ops, double value)
+{
+    return fb_full(ops, 1, (int64_t[]){1}, value);
+}
+
+/* All elements of x in one row. */
+static fb_tensor row(fb_ops *ops, fb_tensor x)
+{
+    int64_t n = 1;
+
+    for (int i = 0; i < fb_n_dims(ops, x); i++)
+        n *= fb_size(ops, x, i);
+    return fb_reshape(ops, x, 2, (int64_t[]){1, n});
+}
+
+/* M with its floor [kv_heads, c], of attention [heads, w, c]. */
+static fb_tensor worst_case(fb_ops *ops, const fb_signals *see, fb_tensor attention,
+                            int64_t kernel)
+{
+    const int64_t w = fb_size(ops, attention, QUERIES);
+    const int64_t c = fb_size(ops, attention, COLUMNS), g = see->kv_heads;
+    const fb_tensor pooled = fb_avg_pool1d(ops, attention, kernel);
+    const fb_tensor sum =
+        fb_maximum(ops, fb_sum(ops, pooled, COLUMNS), number(ops, SMALLEST_SUM));
+    const fb_tensor factor = fb_div(ops, fb_sum(ops, attention, COLUMNS), sum);
+    fb_tensor most =
+        fb_mul(ops, pooled, fb_reshape(ops, factor, 3, (int64_t[]){see->heads, w, 1}));
+
+    most = fb_reshape(ops, most, 3, (int64_t[]){g, see->heads / g * w, c});
+    most = fb_amax(ops, most, QUERIES);
+    return fb_maximum(ops, most,
+                      fb_reshape(ops, fb_mean(ops, most, 1), 2, (int64_t[]){g, 1}));
+}
+
+/* N over its sum, [kv_heads, c]. */
+static fb_tensor output_share(fb_ops *ops, const fb_signals *see, int64_t c)
+{
+    const int64_t d = see->head_dim, g = see->kv_heads, r = see->heads / g;
+    const int64_t width = fb_size(ops, see->output_weight, 1);
+    const fb_tensor values = fb_narrow(ops, see->values, 1, 0, c);
+    const fb_tensor weight =
+        fb_reshape(ops, see->output_weight, 3, (int64_t[]){g, r * width, d});
+    const fb_tensor output = fb_bmm(ops, values, false, weight, true);
+    const fb_tensor norm = fb_sum(ops, fb_abs(ops, output), WIDTH);
+    const fb_tensor sum =
+        fb_maximum(ops, fb_sum(ops, norm, 0), number(ops, SMALLEST_SUM));
+
+    return fb_div(ops, norm, sum);
+}
+
+/* b [1]: the mean mass of `n` columns of the window's attention from `first` on. */
+static fb_tensor own_mass(fb_ops *ops, fb_tensor attention, int64_t first, int64_t n)
+{
+    const fb_tensor own = fb_narrow(ops, attention, COLUMNS, first, n);
+
+    return fb_mean(ops, row(ops, fb_sum(ops, own, COLUMNS)), 1);
+}
+
+/* 1 where an entry belongs to the first `mass` [1] of mean [kv_heads, c], else 0;
+ * `place` [kv_heads, c] in the order of that. */
+static fb_tensor is_needed(fb_ops *ops, fb_tensor mean, fb_tensor place, fb_tensor mass)
+{
+    const int64_t g = fb_size(ops, mean, 0), c = fb_size(ops, mean, 1);
+    const fb_tensor sum = fb_reshape(ops, fb_sum(ops, mean, 1), 2, (int64_t[]){g, 1});
+    const fb_tensor sorted = fb_gather(ops, mean, fb_topk(ops, mean, c));
+    const fb_tensor shares =
+        fb_div(ops, sorted, fb_maximum(ops, sum, number(ops, SMALLEST_SUM)));
+    const fb_tensor is_before = fb_less(ops, fb_cumsum(ops, shares), mass);
+    const fb_tensor count = fb_sum(ops, is_before, 1); /* [kv_heads] */
+
+    return fb_less(ops, place, fb_reshape(ops, count, 2, (int64_t[]){g, 1}));
+}
+
+static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
+{
+    const struct defensive *defensive = params;
+    const fb_tensor attention = see->window_attention; /* [heads, w, m] */
+    const int64_t w = fb_size(ops, attention, QUERIES), c = see->m - w;
+    const int64_t g = see->kv_heads, n = w < c ? w : c;
+    const fb_tensor past = fb_narrow(ops, attention, COLUMNS, 0, c);
+    const fb_tensor mean = fb_mean(
+        ops, fb_reshape(ops, past, 3, (int64_t[]){g, see->heads / g * w, c}), QUERIES);
+    const fb_tensor bias = defensive->bias == TRUE_BIAS
+                               ? own_mass(ops, attention, c, w)
+                               : own_mass(ops, attention, c - n, n);
+    const fb_tensor mass = fb_add(ops, number(ops, defensive->mass), bias, -1);
+    const fb_tensor place = fb_rank(ops, mean); /* [kv_heads, c] */
+    const fb_tensor needed = is_needed(ops, mean, place, mass);
+    const fb_tensor plain = fb_mul(ops, worst_case(ops, see, past, defensive->kernel),
+                                   output_share(ops, see, c));
+    const fb_tensor most = fb_amax(ops, row(ops, plain), 1); /* [1] */
+    const fb_tensor turn = fb_add(ops, number(ops, 2), place, -1 / (double)c);
+    const fb_tensor scores = fb_where(ops, needed, fb_mul(ops, turn, most), plain);
+
+    return fb_cat(ops, scores, fb_full(ops, 2, (int64_t[]){g, w}, 0), 1);
+}
+
+const fb_rule fb_rule_defensive = {
+    FB_RULE_HEAD,
+    .name = "defensive",
+    .summary = "what any of the last queries looks at, not only most of them",
+    .family = "mixed",
+    .source = "Feng et al. 2025, arXiv:2510.13334",
+    .runs = FB_RUNS_ONE_SHOT,
+    .params = defensive_params,
+    .params_bytes = sizeof(struct defensive),
+    .choose = choose,
+    .score = score,
+};

@@ -1,0 +1,157 @@
+/* expected_attention.c - what the queries still to come are expected to look at.
+ *
+ * They are taken to be distributed normally, as the queries of the text are before rotary
+ * embedding. Turned by the mean of the rotations at the next `future` positions, those
+ * have mean mu[h] and covariance C[h] (divisor: their number). With the scale s of the
+ * logits, the logarithm of the mean of exp(s q.k) is
+ *
+ *     z[h, j]      =  s k[j].mu[h]  +  s^2 / 2  k[j].C[h] k[j]
+ *     score[g, j]  =  (mean over heads h of g of softmax_j z[h, j]  +  epsilon) ||v[g, j]||
+ *
+ * The first `stat_skip` tokens, whose queries and keys are unlike all others, are left out
+ * of the statistics and of the softmax; they get the best score of the layer.
+ *
+ * Reads    keys, values, queries of the whole text, the model's rotation.
+ * Source   Devoto et al. 2025, "Expected Attention: KV Cache Compression by Estimating
+ *          Attention from Future Queries Distribution", arXiv:2510.00636; defaults and
+ *          order of steps as kvpress 0.5.5 ExpectedAttentionPress. There s is
+ *          1/sqrt(head_dim); here it is the model's. kvpress's board has epsilon 0.01.
+ *          Inside `critical`, which weighs values itself, set vnorm=0.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <flexbudget/rule.h>
+
+enum { TOKENS = 1, CHANNELS = 2 };
+
+struct expected_attention {
+    int64_t future, stat_skip, covariance, vnorm;
+    double epsilon;
+};
+
+static const fb_param expected_attention_params[] = {
+    FB_INT(struct expected_attention, future, 512, 1, 65536, "paper, kvpress 0.5.5",
+           "how many of the next positions queries are expected at"),
+    FB_INT(struct expected_attention, stat_skip, 4, 0, 4096, "kvpress 0.5.5",
+           "first tokens left out of the statistics"),
+    FB_INT(struct expected_attention, covariance, 1, 0, 1, "paper, kvpress 0.5.5",
+           "1: queries vary as they did; 0: all are like their mean"),
+    FB_INT(struct expected_attention, vnorm, 1, 0, 1, "paper, kvpress 0.5.5",
+           "1: times the length of the value"),
+    FB_REAL(struct expected_attention, epsilon, 0, 0, 1, "kvpress 0.5.5 (board: 0.01)",
+            "added to the attention, before vnorm"),
+    FB_PARAM_END,
+};
+
+static void choose(const void *params, fb_choices *choices)
+{
+    const struct expected_attention *expected = params;
+
+    choices->reads =
+        FB_READS_KEYS | FB_READS_VALUES | FB_READS_QUERIES | FB_READS_ROTATION;
+    choices->queries = INT64_MAX;
+    choices->sink = expected->stat_skip;
+    choices->min_tokens = expected->stat_skip + 1;
+}
+
+/* The mean over the first dimension of x [n, c], as one row. */
+static fb_tensor mean_row(fb_ops *ops, fb_tensor x)
+{
+    return fb_reshape(ops, fb_mean(ops, x, 0), 2, (int64_t[]){1, fb_size(ops, x, 1)});
+}
+
+/* [heads, t - skip, d] the queries of the text, at the mean of the next positions. */
+static fb_tensor future_queries(fb_ops *ops, const fb_signals *see, int64_t skip,
+                                int64_t future)
+{
+    const int64_t t = fb_size(ops, see->queries, TOKENS);
+    fb_tensor cosine, sine, queries;
+
+    fb_rotation(ops, see, see->n - t, 1, t, &cosine, &sine);
+    queries = fb_rotate(ops, see->queries, cosine, sine, true);
+    queries = fb_narrow(ops, queries, TOKENS, skip, t - skip);
+    fb_rotation(ops, see, see->n, 1, future, &cosine, &sine);
+    return fb_rotate(ops, queries, mean_row(ops, cosine), mean_row(ops, sine), false);
+}
+
+/* k.C k, [kv_heads, r, m] for keys [kv_heads, m, d] and the differences [heads, t, d] of
+ * queries from their mean. */
+static fb_tensor spread(fb_ops *ops, const fb_signals *see, fb_tensor keys,
+                        fb_tensor difference)
+{
+    const int64_t d = see->head_dim, g = see->kv_heads, r = see->heads / g;
+    const int64_t m = fb_size(ops, keys, TOKENS), t = fb_size(ops, difference, TOKENS);
+    fb_tensor c = fb_bmm(ops, difference, true, difference, false); /* [heads, d, d] */
+    fb_tensor turned, products;
+
+    c = fb_reshape(ops, fb_scale(ops, c, 1 / (double)t), 3, (int64_t[]){g, r * d, d});
+    turned = fb_bmm(ops, keys, false, c, true); /* [kv_heads, m, r * d] */
+    products = fb_mul(ops, fb_reshape(ops, turned, 3, (int64_t[]){g * m, r, d}),
+                      fb_reshape(ops, keys, 3, (int64_t[]){g * m, 1, d}));
+    products = fb_sum(ops, products, CHANNELS);
+    products = fb_reshape(ops, products, 3, (int64_t[]){g, m, r});
+    return fb_transpose(ops, products, 1, 2);
+}
+
+/* [kv_heads, m] expected attention to keys [kv_heads, m, d]. */
+static fb_tensor attention(fb_ops *ops, const fb_signals *see, fb_tensor keys,
+                           const struct expected_attention *expected)
+{
+    const int64_t d = see->head_dim, g = see->kv_heads, r = see->heads / g;
+    const fb_tensor queries =
+        future_queries(ops, see, expected->stat_skip, expected->future);
+    const fb_tensor mean = fb_mean(ops, queries, TOKENS); /* [heads, d] */
+    fb_tensor z = fb_bmm(ops, fb_reshape(ops, mean, 3, (int64_t[]){g, r, d}), false,
+                         keys, true); /* [kv_heads, r, m] */
+    fb_tensor difference;
+
+    z = fb_scale(ops, z, see->scale);
+    if (expected->covariance != 0) {
+        difference = fb_add(
+            ops, queries, fb_reshape(ops, mean, 3, (int64_t[]){see->heads, 1, d}), -1);
+        z = fb_add(ops, z, spread(ops, see, keys, difference),
+                   see->scale * see->scale / 2);
+    }
+    return fb_mean(ops, fb_softmax(ops, z), 1);
+}
+
+/* [kv_heads, skip + m]: the best of score [kv_heads, m] in front of it. */
+static fb_tensor put_best_first(fb_ops *ops, fb_tensor score, int64_t skip)
+{
+    const int64_t g = fb_size(ops, score, 0), m = fb_size(ops, score, 1);
+    const fb_tensor row = fb_reshape(ops, score, 2, (int64_t[]){1, g * m});
+    const fb_tensor zeros = fb_full(ops, 2, (int64_t[]){g, skip}, 0);
+
+    if (skip == 0) return score;
+    return fb_cat(ops, fb_add(ops, zeros, fb_amax(ops, row, 1), 1), score, 1);
+}
+
+static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
+{
+    const struct expected_attention *expected = params;
+    const int64_t skip = expected->stat_skip, m = see->m - skip;
+    const fb_tensor keys = fb_narrow(ops, see->keys, TOKENS, skip, m);
+    const fb_tensor values = fb_narrow(ops, see->values, TOKENS, skip, m);
+    fb_tensor score = attention(ops, see, keys, expected), square;
+
+    if (expected->vnorm != 0) {
+        square = fb_sum(ops, fb_mul(ops, values, values), CHANNELS);
+        score =
+            fb_add(ops, score, fb_full(ops, 1, (int64_t[]){1}, expected->epsilon), 1);
+        score = fb_mul(ops, score, fb_sqrt(ops, square));
+    }
+    return put_best_first(ops, score, skip);
+}
+
+const fb_rule fb_rule_expected_attention = {
+    FB_RULE_HEAD,
+    .name = "expected_attention",
+    .summary = "what queries to come, like those of the text, will look at",
+    .family = "mixed",
+    .source = "Devoto et al. 2025, arXiv:2510.00636",
+    .runs = FB_RUNS_ONE_SHOT,
+    .params = expected_attention_params,
+    .params_bytes = sizeof(struct expected_attention),
+    .choose = choose,
+    .score = score,
+};
