@@ -51,12 +51,16 @@ fb_tensor fb_from_host(fb_ops *ops, fb_dtype dtype, int n_dims, const int64_t *s
 /* All elements equal to `value`: aten::full. */
 fb_tensor fb_full(fb_ops *ops, int n_dims, const int64_t *shape, double value);
 
-/* --- shape; aten::reshape, narrow, cat --- */
+/* --- shape --- */
 /* The same elements under another shape; no copy. */
 fb_tensor fb_reshape(fb_ops *ops, fb_tensor a, int n_dims, const int64_t *shape);
 /* Elements [start, start + length) of dimension `dim`; a view for dim 0, else a
  * copy. */
 fb_tensor fb_narrow(fb_ops *ops, fb_tensor a, int dim, int64_t start, int64_t length);
+/* b behind a in dimension `dim`; all other sizes are the same, and the type. A copy. */
+fb_tensor fb_cat(fb_ops *ops, fb_tensor a, fb_tensor b, int dim);
+/* A copy with two dimensions exchanged. */
+fb_tensor fb_transpose(fb_ops *ops, fb_tensor a, int dim0, int dim1);
 
 /* --- element by element ---
  * Shapes are aligned at the right; a missing or 1-sized dimension of either operand is
@@ -66,6 +70,10 @@ fb_tensor fb_add(fb_ops *ops, fb_tensor a, fb_tensor b,
 fb_tensor fb_mul(fb_ops *ops, fb_tensor a, fb_tensor b);
 fb_tensor fb_div(fb_ops *ops, fb_tensor a, fb_tensor b);
 fb_tensor fb_maximum(fb_ops *ops, fb_tensor a, fb_tensor b); /* NaN if either is */
+fb_tensor fb_less(fb_ops *ops, fb_tensor a, fb_tensor b); /* 1 where a < b, else 0 */
+/* a where mask is not 0 (NaN is not), else b. What is not taken does not matter, be it
+ * infinite or NaN. */
+fb_tensor fb_where(fb_ops *ops, fb_tensor mask, fb_tensor a, fb_tensor b);
 fb_tensor fb_scale(fb_ops *ops, fb_tensor a, double factor); /* aten::mul by a 0-dim */
 fb_tensor fb_sqrt(fb_ops *ops, fb_tensor a);
 fb_tensor fb_exp(fb_ops *ops, fb_tensor a);
@@ -80,6 +88,8 @@ fb_tensor fb_amax(fb_ops *ops, fb_tensor a, int dim);
 
 /* --- over the last dimension --- */
 fb_tensor fb_softmax(fb_ops *ops, fb_tensor a);
+/* Element i: a[0] + ... + a[i]; natively one after the other, in f32. */
+fb_tensor fb_cumsum(fb_ops *ops, fb_tensor a);
 /* Stride 1, odd `kernel`, zero padding kernel/2 that counts in the divisor. */
 fb_tensor fb_avg_pool1d(fb_ops *ops, fb_tensor a, int64_t kernel);
 /* Stride 1, odd `kernel`, padding -inf. */
@@ -92,10 +102,18 @@ fb_tensor fb_max_pool1d(fb_ops *ops, fb_tensor a, int64_t kernel);
 fb_tensor fb_bmm(fb_ops *ops, fb_tensor a, bool transpose_a, fb_tensor b,
                  bool transpose_b);
 
+/* m^-1 x for m [B, d, d] symmetric and positive definite, of which the lower triangle is
+ * read, and x [B, d, n]: [B, d, n]. A matrix that is not positive definite is a
+ * failure. */
+fb_tensor fb_cholesky_solve(fb_ops *ops, fb_tensor m, fb_tensor x);
+
 /* --- choosing --- */
 /* Positions (i64) of the `k` largest of each row of the last dimension, best first;
  * equal values: lower position first; -0 equals +0. NaN is a failure. */
 fb_tensor fb_topk(fb_ops *ops, fb_tensor a, int64_t k);
+/* The place (f32, 0 is the first) of each element in its row of the last dimension, in
+ * the order of fb_topk; at most 2^24 of a row. */
+fb_tensor fb_rank(fb_ops *ops, fb_tensor a);
 /* Elements of the last dimension picked by `index` (i64), same leading dimensions. */
 fb_tensor fb_gather(fb_ops *ops, fb_tensor a, fb_tensor index);
 

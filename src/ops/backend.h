@@ -43,7 +43,7 @@ struct fb_kv {
 /* A checked call. Which fields an operator uses follows from its front door. */
 typedef struct fb_call {
     fb_array out, in[3];
-    int dim;
+    int dim, dim1; /* dim1 >= dim: what transpose exchanges it with */
     int64_t start, kernel; /* kernel: of a pool; the window of attention */
     double alpha;          /* factor, value, epsilon, scale */
     bool transpose_a, transpose_b;

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { MOST_RANKED = 1 << 24 }; /* whole numbers that f32 tells apart */
+
 static double elements(const fb_array *array)
 {
     return (double)fb_array_elements(array);
@@ -174,6 +176,62 @@ fb_tensor fb_narrow(fb_ops *ops, fb_tensor a, int dim, int64_t start, int64_t le
     return fb_ops_view(ops, a, &call.out);
 }
 
+/* The same sizes in all dimensions but one. */
+static bool same_but(const fb_array *a, const fb_array *b, int dim)
+{
+    if (a->n_dims != b->n_dims) return false;
+    for (int i = 0; i < a->n_dims; i++)
+        if (i != dim && a->shape[i] != b->shape[i]) return false;
+    return true;
+}
+
+fb_tensor fb_cat(fb_ops *ops, fb_tensor a, fb_tensor b, int dim)
+{
+    const fb_array *x = fb_ops_look(ops, FB_OP_cat, a);
+    const fb_array *y = fb_ops_look(ops, FB_OP_cat, b);
+    int64_t shape[FB_MAX_DIMS];
+    fb_call call = {0};
+
+    if (x == NULL || y == NULL || !fix_dim(ops, FB_OP_cat, x, &dim)) return FB_NONE;
+    if (x->is_weight || y->is_weight || x->dtype != y->dtype) {
+        fb_ops_broken(ops, FB_OP_cat, "takes two plain tensors of one type");
+        return FB_NONE;
+    }
+    if (!same_but(x, y, dim)) {
+        refuse_shapes(ops, FB_OP_cat, x, y);
+        return FB_NONE;
+    }
+    for (int i = 0; i < x->n_dims; i++)
+        shape[i] = x->shape[i] + (i == dim ? y->shape[i] : 0);
+    if (!fb_ops_shape(ops, FB_OP_cat, &call.out, x->dtype, x->n_dims, shape))
+        return FB_NONE;
+    call.in[0] = *x;
+    call.in[1] = *y;
+    call.dim = dim;
+    return fb_ops_compute(ops, FB_OP_cat, &call, 0);
+}
+
+fb_tensor fb_transpose(fb_ops *ops, fb_tensor a, int dim0, int dim1)
+{
+    const fb_array *x = fb_ops_look(ops, FB_OP_transpose, a);
+    fb_call call = {0};
+
+    if (x == NULL || !fix_dim(ops, FB_OP_transpose, x, &dim0) ||
+        !fix_dim(ops, FB_OP_transpose, x, &dim1))
+        return FB_NONE;
+    if (x->is_weight) {
+        fb_ops_broken(ops, FB_OP_transpose, "a weight is for fb_linear only");
+        return FB_NONE;
+    }
+    call.dim = dim0 < dim1 ? dim0 : dim1;
+    call.dim1 = dim0 < dim1 ? dim1 : dim0;
+    call.in[0] = call.out = *x;
+    call.out.persists = false;
+    call.out.shape[dim0] = x->shape[dim1];
+    call.out.shape[dim1] = x->shape[dim0];
+    return fb_ops_compute(ops, FB_OP_transpose, &call, 0);
+}
+
 /* --- element by element */
 
 /* The shape that two shapes have in common under PyTorch's broadcasting. */
@@ -237,6 +295,34 @@ fb_tensor fb_div(fb_ops *ops, fb_tensor a, fb_tensor b)
 fb_tensor fb_maximum(fb_ops *ops, fb_tensor a, fb_tensor b)
 {
     return binary(ops, FB_OP_maximum, a, b, 0);
+}
+
+fb_tensor fb_less(fb_ops *ops, fb_tensor a, fb_tensor b)
+{
+    return binary(ops, FB_OP_less, a, b, 0);
+}
+
+fb_tensor fb_where(fb_ops *ops, fb_tensor mask, fb_tensor a, fb_tensor b)
+{
+    const fb_array *m = fb_ops_floats(ops, FB_OP_where, mask);
+    const fb_array *x = fb_ops_floats(ops, FB_OP_where, a);
+    const fb_array *y = fb_ops_floats(ops, FB_OP_where, b);
+    fb_call call = {0};
+    fb_array both;
+
+    if (m == NULL || x == NULL || y == NULL) return FB_NONE;
+    call.in[0] = *m;
+    call.in[1] = *x;
+    call.in[2] = *y;
+    if (!broadcast(x, y, &both)) {
+        refuse_shapes(ops, FB_OP_where, x, y);
+        return FB_NONE;
+    }
+    if (!broadcast(m, &both, &call.out)) {
+        refuse_shapes(ops, FB_OP_where, m, &both);
+        return FB_NONE;
+    }
+    return fb_ops_compute(ops, FB_OP_where, &call, elements(&call.out));
 }
 
 fb_tensor fb_scale(fb_ops *ops, fb_tensor a, double factor)
@@ -314,6 +400,14 @@ fb_tensor fb_softmax(fb_ops *ops, fb_tensor a)
     return unary(ops, FB_OP_softmax, a, 0);
 }
 
+fb_tensor fb_cumsum(fb_ops *ops, fb_tensor a)
+{
+    const fb_array *x = fb_ops_floats(ops, FB_OP_cumsum, a);
+
+    if (x == NULL || !last_dim(ops, FB_OP_cumsum, x)) return FB_NONE;
+    return unary(ops, FB_OP_cumsum, a, 0);
+}
+
 static fb_tensor pool(fb_ops *ops, enum fb_op op, fb_tensor a, int64_t kernel)
 {
     const fb_array *x = fb_ops_floats(ops, op, a);
@@ -366,6 +460,29 @@ fb_tensor fb_bmm(fb_ops *ops, fb_tensor a, bool transpose_a, fb_tensor b,
     return fb_ops_compute(ops, FB_OP_bmm, &call, elements(&call.out) * (double)k);
 }
 
+/* (d^3 - d) / 6 multiply-adds for the triangle of a matrix, d^2 for each column. */
+fb_tensor fb_cholesky_solve(fb_ops *ops, fb_tensor m, fb_tensor x)
+{
+    const fb_array *a = fb_ops_floats(ops, FB_OP_cholesky_solve, m);
+    const fb_array *b = fb_ops_floats(ops, FB_OP_cholesky_solve, x);
+    fb_call call = {0};
+    double batch, d;
+
+    if (a == NULL || b == NULL) return FB_NONE;
+    if (a->n_dims != 3 || b->n_dims != 3 || a->shape[0] != b->shape[0] ||
+        a->shape[1] != a->shape[2] || a->shape[1] != b->shape[1]) {
+        refuse_shapes(ops, FB_OP_cholesky_solve, a, b);
+        return FB_NONE;
+    }
+    batch = (double)a->shape[0];
+    d = (double)a->shape[1];
+    call.in[0] = *a;
+    call.in[1] = call.out = *b;
+    call.out.persists = false;
+    return fb_ops_compute(ops, FB_OP_cholesky_solve, &call,
+                          batch * (d * d * d - d) / 6 + elements(b) * d);
+}
+
 fb_tensor fb_topk(fb_ops *ops, fb_tensor a, int64_t k)
 {
     const fb_array *x = fb_ops_floats(ops, FB_OP_topk, a);
@@ -384,12 +501,17 @@ fb_tensor fb_topk(fb_ops *ops, fb_tensor a, int64_t k)
     return fb_ops_compute(ops, FB_OP_topk, &call, elements(x));
 }
 
-static bool same_rows(const fb_array *a, const fb_array *b)
+fb_tensor fb_rank(fb_ops *ops, fb_tensor a)
 {
-    if (a->n_dims != b->n_dims) return false;
-    for (int i = 0; i < a->n_dims - 1; i++)
-        if (a->shape[i] != b->shape[i]) return false;
-    return true;
+    const fb_array *x = fb_ops_floats(ops, FB_OP_rank, a);
+
+    if (x == NULL || !last_dim(ops, FB_OP_rank, x)) return FB_NONE;
+    if (x->shape[x->n_dims - 1] > MOST_RANKED) {
+        fb_ops_broken(ops, FB_OP_rank, "%lld elements; f32 numbers %d places",
+                      (long long)x->shape[x->n_dims - 1], MOST_RANKED);
+        return FB_NONE;
+    }
+    return unary(ops, FB_OP_rank, a, 0);
 }
 
 fb_tensor fb_gather(fb_ops *ops, fb_tensor a, fb_tensor index)
@@ -403,7 +525,7 @@ fb_tensor fb_gather(fb_ops *ops, fb_tensor a, fb_tensor index)
         fb_ops_broken(ops, FB_OP_gather, "picks by i64 positions from plain tensors");
         return FB_NONE;
     }
-    if (!same_rows(x, at)) {
+    if (!same_but(x, at, x->n_dims - 1)) {
         refuse_shapes(ops, FB_OP_gather, x, at);
         return FB_NONE;
     }

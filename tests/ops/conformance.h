@@ -96,6 +96,28 @@ static double *room(int64_t n)
     return calloc((size_t)n + 1, sizeof(double));
 }
 
+/* Where element i of a tensor of this shape is. */
+static void find_place(int64_t i, int n_dims, const int64_t *shape, int64_t *at)
+{
+    for (int d = n_dims - 1; d >= 0; d--) {
+        at[d] = i % shape[d];
+        i /= shape[d];
+    }
+}
+
+/* The element there of a tensor that is repeated to n_dims dimensions. */
+static double element(const struct host *a, const int64_t *at, int n_dims)
+{
+    int64_t place = 0;
+
+    for (int i = 0; i < a->n_dims; i++) {
+        const int64_t here = at[n_dims - a->n_dims + i];
+
+        place = place * a->shape[i] + (a->shape[i] == 1 ? 0 : here);
+    }
+    return (double)a->x[place];
+}
+
 /* --- moving */
 
 static void check_from_host(void)
@@ -161,6 +183,90 @@ static void check_narrow(void)
     free(a.x);
 }
 
+/* Whole numbers too large for f32, to be moved. */
+static fb_tensor whole_numbers(void)
+{
+    return fb_from_host(ops, FB_I64, 2, (int64_t[]){2, 2},
+                        (int64_t[]){1, -7, INT64_MAX, 4});
+}
+
+static void expect_whole(fb_tensor got, int64_t n, const int64_t *want)
+{
+    int64_t x[8];
+
+    assert_ok(fb_to_host(ops, got, x, (size_t)n * sizeof *x));
+    assert_memory_equal(x, want, (size_t)n * sizeof *x);
+}
+
+static void check_cat(void)
+{
+    const int dim = (int)number_int(&rng, 0, 2);
+    int64_t shape[] = {number_int(&rng, 0, 5), number_int(&rng, 1, 5),
+                       number_int(&rng, 1, 5)};
+    struct host a = new_host(3, shape, 1), b;
+    double *want;
+
+    shape[dim] = any_size();
+    b = new_host(3, shape, 1);
+    shape[dim] += a.shape[dim];
+    want = room(product_of(3, shape));
+    for (int64_t i = 0; i < product_of(3, shape); i++) {
+        int64_t at[3];
+
+        find_place(i, 3, shape, at);
+        if (at[dim] >= a.shape[dim]) {
+            at[dim] -= a.shape[dim];
+            want[i] = element(&b, at, 3);
+        } else {
+            want[i] = element(&a, at, 3);
+        }
+    }
+    expect("cat", fb_cat(ops, a.tensor, b.tensor, dim - 3), 3, shape, want, EXACT);
+    expect_whole(fb_cat(ops, whole_numbers(), whole_numbers(), 1), 8,
+                 (int64_t[]){1, -7, 1, -7, INT64_MAX, 4, INT64_MAX, 4});
+    free(a.x);
+    free(b.x);
+}
+
+static void swap(int64_t *sizes, int i, int j)
+{
+    const int64_t saved = sizes[i];
+
+    sizes[i] = sizes[j];
+    sizes[j] = saved;
+}
+
+static void check_transpose(void)
+{
+    const int n_dims = (int)number_int(&rng, 1, 4);
+    const int dim0 = (int)number_int(&rng, 0, n_dims - 1);
+    const int dim1 = (int)number_int(&rng, 0, n_dims - 1);
+    int64_t shape[4] = {0};
+    struct host a;
+    double *want;
+    fb_tensor got, first;
+
+    for (int i = 0; i < n_dims; i++)
+        shape[i] = number_int(&rng, number_int(&rng, 0, 9) == 0 ? 0 : 1, 9);
+    a = new_host(n_dims, shape, 1);
+    swap(shape, dim0, dim1);
+    want = room(a.n);
+    for (int64_t i = 0; i < a.n; i++) {
+        int64_t at[4];
+
+        find_place(i, n_dims, shape, at);
+        swap(at, dim0, dim1);
+        want[i] = element(&a, at, n_dims);
+    }
+    got = fb_transpose(ops, a.tensor, dim0, dim1 - n_dims);
+    first = fb_narrow(ops, a.tensor, 0, 0, a.shape[0] > 0);
+    fb_add_(ops, first, first); /* a copy does not change with it */
+    expect("transpose", got, n_dims, shape, want, EXACT);
+    expect_whole(fb_transpose(ops, whole_numbers(), 0, 1), 4,
+                 (int64_t[]){1, INT64_MAX, -7, 4});
+    free(a.x);
+}
+
 /* --- two operands, broadcast */
 
 static const float specials[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1e-45f, 3e38f};
@@ -181,18 +287,6 @@ static void spoil(struct host *a)
 static void spoil_terms(struct host *a)
 {
     spoil_with(a, fb_ops_is_exact(ops) ? 6 : 5);
-}
-
-static double element(const struct host *a, const int64_t *at, int n_dims)
-{
-    int64_t place = 0;
-
-    for (int i = 0; i < a->n_dims; i++) {
-        const int64_t here = at[n_dims - a->n_dims + i];
-
-        place = place * a->shape[i] + (a->shape[i] == 1 ? 0 : here);
-    }
-    return (double)a->x[place];
 }
 
 static void check_binary(const char *name, fb_tensor (*run)(fb_tensor, fb_tensor),
@@ -218,12 +312,9 @@ static void check_binary(const char *name, fb_tensor (*run)(fb_tensor, fb_tensor
     n = product_of(n_dims, shape);
     want = room(n);
     for (int64_t i = 0; i < n; i++) {
-        int64_t at[4], rest = i;
+        int64_t at[4];
 
-        for (int d = n_dims - 1; d >= 0; d--) {
-            at[d] = rest % shape[d];
-            rest /= shape[d];
-        }
+        find_place(i, n_dims, shape, at);
         want[i] =
             (double)of((float)element(&x, at, n_dims), (float)element(&y, at, n_dims));
     }
@@ -291,6 +382,58 @@ static float of_maximum(float a, float b)
 static void check_maximum(void)
 {
     check_binary("maximum", run_maximum, of_maximum, EXACT);
+}
+
+static fb_tensor run_less(fb_tensor a, fb_tensor b)
+{
+    return fb_less(ops, a, b);
+}
+
+static float of_less(float a, float b)
+{
+    return a < b ? 1 : 0;
+}
+
+static void check_less(void)
+{
+    check_binary("less", run_less, of_less, EXACT);
+}
+
+/* Of three operands one has all dimensions. */
+static void check_where(void)
+{
+    const int n_dims = (int)number_int(&rng, 0, 4);
+    const int64_t longest = number_int(&rng, 0, 2);
+    int64_t size[4], shape[] = {1, 1, 1, 1};
+    struct host in[3];
+    double *want;
+
+    for (int i = 0; i < n_dims; i++)
+        size[i] = number_int(&rng, 1, i == n_dims - 1 ? 40 : 4);
+    for (int p = 0; p < 3; p++) {
+        const int first = p == longest ? 0 : (int)number_int(&rng, 0, n_dims);
+        int64_t own[4];
+
+        for (int i = first; i < n_dims; i++) {
+            own[i] = number_int(&rng, 0, 3) == 0 ? 1 : size[i];
+            if (own[i] > shape[i]) shape[i] = own[i];
+        }
+        in[p] = p == 0 ? tied_host(n_dims - first, own + first)
+                       : new_host(n_dims - first, own + first, 4);
+        spoil(&in[p]);
+    }
+    want = room(product_of(n_dims, shape));
+    for (int64_t i = 0; i < product_of(n_dims, shape); i++) {
+        int64_t at[4];
+
+        find_place(i, n_dims, shape, at);
+        want[i] = element(&in[0], at, n_dims) != 0 ? element(&in[1], at, n_dims)
+                                                   : element(&in[2], at, n_dims);
+    }
+    expect("where", fb_where(ops, in[0].tensor, in[1].tensor, in[2].tensor), n_dims,
+           shape, want, EXACT);
+    for (int p = 0; p < 3; p++)
+        free(in[p].x);
 }
 
 /* --- one operand */
@@ -525,6 +668,23 @@ static void check_softmax(void)
     free(a.x);
 }
 
+/* Natively a chain in f32. */
+static void check_cumsum(void)
+{
+    const int64_t shape[] = {3, any_size()};
+    struct host a = new_host(2, shape, 1);
+    double *want = room(a.n);
+    float sum = 0;
+
+    if (number_int(&rng, 0, 1)) spoil_terms(&a);
+    for (int64_t i = 0; i < a.n; i++) {
+        sum = (i % shape[1] == 0 ? 0 : sum) + a.x[i];
+        want[i] = (double)sum;
+    }
+    expect("cumsum", fb_cumsum(ops, a.tensor), 2, shape, want, within(EXACT, PRODUCT));
+    free(a.x);
+}
+
 static void check_pool(const char *name, bool is_max)
 {
     const int64_t shape[] = {3, any_size()}, kernel = 2 * number_int(&rng, 0, 20) + 1;
@@ -589,6 +749,72 @@ static void check_bmm(void)
         free(x.x);
         free(y.x);
     }
+}
+
+/* m = g g^T / d + 1, symmetric and far from singular, [d, d]. */
+static void fill_definite(float *m, int64_t d)
+{
+    float *g = number_array(&rng, d * d, 1);
+
+    for (int64_t i = 0; i < d; i++)
+        for (int64_t j = 0; j < d; j++) {
+            double sum = 0;
+
+            for (int64_t k = 0; k < d; k++)
+                sum += (double)g[i * d + k] * (double)g[j * d + k];
+            m[i * d + j] = (float)(sum / (double)d + (i == j));
+        }
+    free(g);
+}
+
+/* a [d, d] and x [d, n] by Gauss and Jordan: x becomes a^-1 x. */
+static void eliminate(double *a, int64_t d, double *x, int64_t n)
+{
+    for (int64_t k = 0; k < d; k++)
+        for (int64_t i = 0; i < d; i++) {
+            const double factor = i == k ? 0 : a[i * d + k] / a[k * d + k];
+
+            for (int64_t j = 0; j < d; j++)
+                a[i * d + j] -= factor * a[k * d + j];
+            for (int64_t c = 0; c < n; c++)
+                x[i * n + c] -= factor * x[k * n + c];
+        }
+    for (int64_t i = 0; i < d; i++)
+        for (int64_t c = 0; c < n; c++)
+            x[i * n + c] /= a[i * d + i];
+}
+
+static void check_cholesky_solve(void)
+{
+    const int64_t b = number_int(&rng, 0, 3), d = number_int(&rng, 0, 24);
+    const int64_t n = any_size();
+    struct host m = new_host(3, (int64_t[]){b, d, d}, 1);
+    struct host x = new_host(3, (int64_t[]){b, d, n}, 1);
+    double *want = room(x.n), *a = room(m.n);
+
+    for (int64_t i = 0; i < b; i++)
+        fill_definite(m.x + i * d * d, d);
+    for (int64_t i = 0; i < m.n; i++)
+        a[i] = (double)m.x[i];
+    for (int64_t i = 0; i < x.n; i++)
+        want[i] = (double)x.x[i];
+    for (int64_t i = 0; i < b; i++)
+        eliminate(a + i * d * d, d, want + i * d * n, n);
+    for (int64_t i = 0; i < m.n; i++) /* above the diagonal nobody looks */
+        if (i % d > i / d % d) m.x[i] = 99;
+    m.tensor = fb_from_host(ops, FB_F32, 3, m.shape, m.x);
+    expect("cholesky_solve", fb_cholesky_solve(ops, m.tensor, x.tensor), 3, x.shape,
+           want, within(CLOSE, PRODUCT));
+    if (m.n > 0) {
+        m.x[m.n - 1] = (float)-number_int(&rng, 0, 1);
+        m.tensor = fb_from_host(ops, FB_F32, 3, m.shape, m.x);
+        (void)fb_cholesky_solve(ops, m.tensor, x.tensor);
+        assert_fails(fb_ops_status(ops), FB_DEFECT, "not positive definite");
+        fb_ops_reset(ops);
+    }
+    free(a);
+    free(m.x);
+    free(x.x);
 }
 
 static fb_status unpack(void *context, int64_t begin, int64_t end, float *out)
@@ -669,24 +895,39 @@ static int by_rank(const void *a, const void *b)
     return x->at < y->at ? -1 : 1;
 }
 
-static void check_topk(void)
+/* Three rows with ties, both zeros and infinities. */
+static struct host new_scores(void)
 {
-    const int64_t shape[] = {3, any_size()}, n = shape[1];
-    const int64_t k = number_int(&rng, 0, n);
+    const int64_t shape[] = {3, any_size()};
     struct host a =
         number_int(&rng, 0, 1) ? tied_host(2, shape) : new_host(2, shape, 1);
-    struct ranked *ranked = calloc((size_t)n + 1, sizeof *ranked);
-    int64_t *got = calloc((size_t)(3 * k + 1), sizeof *got);
 
     for (int64_t i = 0; i < a.n; i++) {
         if (number_int(&rng, 0, 6) == 0) a.x[i] = specials[number_int(&rng, 0, 3)];
     }
     a.tensor = fb_from_host(ops, FB_F32, 2, shape, a.x);
+    return a;
+}
+
+static void rank_row(const struct host *a, int64_t r, struct ranked *ranked)
+{
+    const int64_t n = a->shape[1];
+
+    for (int64_t i = 0; i < n; i++)
+        ranked[i] = (struct ranked){a->x[r * n + i], i};
+    qsort(ranked, (size_t)n, sizeof *ranked, by_rank);
+}
+
+static void check_topk(void)
+{
+    struct host a = new_scores();
+    const int64_t *shape = a.shape, n = shape[1], k = number_int(&rng, 0, n);
+    struct ranked *ranked = calloc((size_t)n + 1, sizeof *ranked);
+    int64_t *got = calloc((size_t)(3 * k + 1), sizeof *got);
+
     assert_ok(fb_to_host(ops, fb_topk(ops, a.tensor, k), got, (size_t)(3 * k) * 8));
     for (int64_t r = 0; r < 3; r++) {
-        for (int64_t i = 0; i < n; i++)
-            ranked[i] = (struct ranked){a.x[r * n + i], i};
-        qsort(ranked, (size_t)n, sizeof *ranked, by_rank);
+        rank_row(&a, r, ranked);
         for (int64_t i = 0; i < k; i++)
             assert_int_equal(got[r * k + i], ranked[i].at);
     }
@@ -699,6 +940,30 @@ static void check_topk(void)
     }
     free(ranked);
     free(got);
+    free(a.x);
+}
+
+static void check_rank(void)
+{
+    struct host a = new_scores();
+    const int64_t *shape = a.shape, n = shape[1];
+    struct ranked *ranked = calloc((size_t)n + 1, sizeof *ranked);
+    double *want = room(a.n);
+
+    for (int64_t r = 0; r < 3; r++) {
+        rank_row(&a, r, ranked);
+        for (int64_t i = 0; i < n; i++)
+            want[r * n + ranked[i].at] = (double)i;
+    }
+    expect("rank", fb_rank(ops, a.tensor), 2, shape, want, EXACT);
+    if (n > 0) {
+        a.x[n - 1] = NAN;
+        a.tensor = fb_from_host(ops, FB_F32, 2, shape, a.x);
+        (void)fb_rank(ops, a.tensor);
+        assert_fails(fb_ops_status(ops), FB_DEFECT, "fb_rank: a score is not a number");
+        fb_ops_reset(ops);
+    }
+    free(ranked);
     free(a.x);
 }
 

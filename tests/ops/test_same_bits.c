@@ -100,6 +100,18 @@ static void loops(struct bytes *bytes, fb_ops *ops)
     add_tensor(bytes, ops, turned);
     add_tensor(bytes, ops, fb_var(ops, x, 1));
     add_tensor(bytes, ops, fb_sum(ops, x, 0));
+    add_tensor(bytes, ops, fb_cumsum(ops, x));
+}
+
+/* Columns enough for several threads. */
+static void equations(struct bytes *bytes, fb_ops *ops)
+{
+    fb_tensor x = fb_reshape(ops, made_up(ops, ROWS, K, 1), 3, (int64_t[]){1, ROWS, K});
+    fb_tensor y = made_up(ops, ROWS, LONG, 1);
+
+    x = fb_bmm(ops, x, false, x, true);
+    y = fb_reshape(ops, y, 3, (int64_t[]){1, ROWS, LONG});
+    add_tensor(bytes, ops, fb_cholesky_solve(ops, x, y));
 }
 
 static void measures(struct bytes *bytes, fb_ops *ops)
@@ -121,6 +133,7 @@ static struct bytes all_of(fb_ops *ops)
     fb_scope_open(ops);
     products(&bytes, ops);
     loops(&bytes, ops);
+    equations(&bytes, ops);
     measures(&bytes, ops);
     fb_scope_close(ops);
     return bytes;

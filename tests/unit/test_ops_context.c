@@ -247,9 +247,25 @@ static void wrong_arguments_are_refused_by_name(void **state)
     REFUSED(fb_sum(ops, a, 2), "fb_sum: no dimension 2");
     REFUSED(fb_narrow(ops, a, 1, 2, 3), "fb_narrow: 3 elements from 2");
     REFUSED(fb_reshape(ops, a, 1, (int64_t[]){7}), "fb_reshape: 8 elements for 7");
+    REFUSED(fb_cat(ops, a, a, 2), "fb_cat: no dimension 2");
+    REFUSED(fb_cat(ops, a, i64, 0), "fb_cat: takes two plain tensors of one type");
+    REFUSED(fb_cat(ops, a, fb_full(ops, 2, (int64_t[]){2, 3}, 1), 0),
+            "fb_cat: shapes [2, 4] and [2, 3]");
+    REFUSED(fb_transpose(ops, a, 0, -3), "fb_transpose: no dimension -3");
+    REFUSED(fb_less(ops, a, i64), "fb_less: takes f32");
+    REFUSED(fb_where(ops, a, a, fb_full(ops, 1, (int64_t[]){3}, 1)),
+            "fb_where: shapes [2, 4] and [3]");
+    REFUSED(fb_where(ops, fb_full(ops, 1, (int64_t[]){3}, 1), a, a),
+            "fb_where: shapes [3] and [2, 4]");
     REFUSED(fb_avg_pool1d(ops, a, 2), "fb_avg_pool1d: kernel 2");
     REFUSED(fb_topk(ops, a, 5), "fb_topk: 5 of 4");
+    REFUSED(fb_rank(ops, fb_full(ops, 2, (int64_t[]){0, (1 << 24) + 1}, 0)),
+            "fb_rank: 16777217 elements");
+    REFUSED(fb_cumsum(ops, fb_full(ops, 0, NULL, 1)), "fb_cumsum: takes tensors of");
     REFUSED(fb_bmm(ops, a, false, a, false), "fb_bmm: shapes");
+    REFUSED(fb_cholesky_solve(ops, fb_reshape(ops, a, 3, (int64_t[]){1, 2, 4}),
+                              fb_reshape(ops, a, 3, (int64_t[]){1, 2, 4})),
+            "fb_cholesky_solve: shapes [1, 2, 4] and [1, 2, 4]");
     REFUSED(fb_gather(ops, a, a), "fb_gather: picks by i64");
     REFUSED(fb_linear(ops, a, a), "fb_linear: takes a weight");
     REFUSED(fb_amax(ops, fb_full(ops, 1, (int64_t[]){0}, 0), 0),

@@ -55,6 +55,8 @@ static void work_goes_to_its_phase_scope_and_operator(void **state)
 {
     fb_ledger ledger = {0}, *one[] = {&ledger}, both = {0};
     fb_tensor a = filled(3, 5), weight = zero_weight(40, 5);
+    fb_tensor unit = fb_from_host(ops, FB_F32, 3, (int64_t[]){1, 3, 3},
+                                  (float[]){1, 0, 0, 0, 1, 0, 0, 0, 1});
 
     (void)state;
     fb_ops_charge(ops, one, 1);
@@ -63,6 +65,7 @@ static void work_goes_to_its_phase_scope_and_operator(void **state)
     (void)fb_mean(ops, a, 1);
     (void)fb_bmm(ops, fb_reshape(ops, a, 3, (int64_t[]){1, 3, 5}), false,
                  fb_reshape(ops, a, 3, (int64_t[]){1, 3, 5}), true);
+    (void)fb_cholesky_solve(ops, unit, fb_reshape(ops, a, 3, (int64_t[]){1, 3, 5}));
     fb_ops_move(ops, (fb_place){FB_PHASE_decode, FB_SCOPE_model});
     assert_int_equal(fb_ops_place(ops).phase, FB_PHASE_decode);
     (void)fb_linear(ops, a, weight);
@@ -76,11 +79,13 @@ static void work_goes_to_its_phase_scope_and_operator(void **state)
                  (15 + 3) * 4);
     assert_count(&ledger.count[FB_PHASE_evict][FB_SCOPE_score][FB_OP_bmm], 1,
                  2 * 3 * 3 * 5, (15 + 15 + 9) * 4);
+    assert_count(&ledger.count[FB_PHASE_evict][FB_SCOPE_score][FB_OP_cholesky_solve], 1,
+                 2 * (1 + 3 + 3 * 3 * 5), (9 + 15 + 15) * 4);
     assert_count(&ledger.count[FB_PHASE_decode][FB_SCOPE_model][FB_OP_linear], 2,
                  2 * 2 * 3 * 5 * 40, 2 * (15 + 200 + 120) * 4);
     fb_ledger_add(&both, &ledger);
     fb_ledger_add(&both, &ledger);
-    assert_int_equal(fb_ledger_total(&both, FB_PHASE_evict, FB_SCOPE_score).calls, 6);
+    assert_int_equal(fb_ledger_total(&both, FB_PHASE_evict, FB_SCOPE_score).calls, 8);
     assert_int_equal(fb_ledger_total(&both, FB_PHASE_answer, FB_SCOPE_score).calls, 0);
     fb_release(ops, weight);
 }

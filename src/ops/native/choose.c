@@ -1,6 +1,6 @@
-/* choose.c - the largest elements of rows, and picking by position.
+/* choose.c - the largest elements of rows, places in a row, and picking by position.
  *
- * top-k sorts keys that ascend where values descend. The sort is by digits and stable,
+ * top-k and rank sort keys that ascend where values descend. The sort is by digits and stable,
  * so equal values (-0 equals +0) stay in the order of their positions.
  *
  * SPDX-License-Identifier: MIT
@@ -49,38 +49,73 @@ static void sort_by_digit(const struct choice *from, struct choice *to, int64_t 
         to[start[from[i].key >> shift & (RADIX - 1)]++] = from[i];
 }
 
+/* Row r from the best on, in the thread's own memory. */
+static const struct choice *sorted_row(struct choosing *c, int64_t r, int thread)
+{
+    const int64_t n = fb_columns_of(&c->call->in[0]);
+    const float *x = fb_floats(&c->call->in[0]) + r * n;
+    struct choice *a = c->native->scratch[thread].bytes, *b = a + n;
+
+    for (int64_t i = 0; i < n; i++) {
+        if (x[i] != x[i]) atomic_store(&c->has_nan, true);
+        a[i] = (struct choice){descending_key(x[i]), (uint32_t)i};
+    }
+    sort_by_digit(a, b, n, 0);
+    sort_by_digit(b, a, n, DIGIT_BITS);
+    sort_by_digit(a, b, n, 2 * DIGIT_BITS);
+    return b;
+}
+
 static void topk_rows(void *context, int64_t begin, int64_t end, int thread)
 {
     struct choosing *c = context;
-    const int64_t n = fb_columns_of(&c->call->in[0]), k = fb_columns_of(&c->call->out);
-    struct choice *a = c->native->scratch[thread].bytes, *b = a + n;
+    const int64_t k = fb_columns_of(&c->call->out);
     int64_t *out = (int64_t *)(void *)c->call->out.storage + c->call->out.offset;
 
     for (int64_t r = begin; r < end; r++) {
-        const float *x = fb_floats(&c->call->in[0]) + r * n;
+        const struct choice *best = sorted_row(c, r, thread);
 
-        for (int64_t i = 0; i < n; i++) {
-            if (x[i] != x[i]) atomic_store(&c->has_nan, true);
-            a[i] = (struct choice){descending_key(x[i]), (uint32_t)i};
-        }
-        sort_by_digit(a, b, n, 0);
-        sort_by_digit(b, a, n, DIGIT_BITS);
-        sort_by_digit(a, b, n, 2 * DIGIT_BITS);
         for (int64_t i = 0; i < k; i++)
-            out[r * k + i] = b[i].position;
+            out[r * k + i] = best[i].position;
     }
 }
 
-fb_status fb_native_topk(void *self, const fb_call *call)
+static void rank_rows(void *context, int64_t begin, int64_t end, int thread)
+{
+    struct choosing *c = context;
+    const int64_t n = fb_columns_of(&c->call->out);
+
+    for (int64_t r = begin; r < end; r++) {
+        const struct choice *best = sorted_row(c, r, thread);
+        float *out = fb_floats(&c->call->out) + r * n;
+
+        for (int64_t i = 0; i < n; i++)
+            out[best[i].position] = (float)i;
+    }
+}
+
+static fb_status sort_rows(void *self, const fb_call *call, enum fb_op op,
+                           fb_loop *rows)
 {
     struct choosing c = {.native = self, .call = call};
     const int64_t n = fb_columns_of(&call->in[0]);
 
     FB_TRY(fb_native_reserve(self, 2 * (size_t)n * sizeof(struct choice) + 1));
     fb_native_loop(self, fb_rows_of(&call->in[0]),
-                   8 * (double)fb_array_elements(&call->in[0]), topk_rows, &c);
-    return c.has_nan ? fb_fail(FB_DEFECT, "fb_topk: a score is not a number (NaN)")
+                   8 * (double)fb_array_elements(&call->in[0]), rows, &c);
+    return c.has_nan ? fb_fail(FB_DEFECT, "fb_%s: a score is not a number (NaN)",
+                               fb_op_name(op))
                      : FB_OK;
+}
+
+fb_status fb_native_topk(void *self, const fb_call *call)
+{
+    return sort_rows(self, call, FB_OP_topk, topk_rows);
+}
+
+fb_status fb_native_rank(void *self, const fb_call *call)
+{
+    return sort_rows(self, call, FB_OP_rank, rank_rows);
 }
 
 fb_status fb_native_gather(void *self, const fb_call *call)

@@ -87,29 +87,120 @@ fb_status fb_native_full(void *self, const fb_call *call)
     return FB_OK;
 }
 
+/* Elements of the dimensions [first, end). */
+static int64_t elements_of(const fb_array *array, int first, int end)
+{
+    int64_t n = 1;
+
+    for (int i = first; i < end; i++)
+        n *= array->shape[i];
+    return n;
+}
+
+/* Bytes of one step in dimension `dim`. */
+static size_t step_of(const fb_array *array, int dim)
+{
+    return (size_t)elements_of(array, dim + 1, array->n_dims) *
+           fb_dtype_bytes(array->dtype);
+}
+
 fb_status fb_native_narrow(void *self, const fb_call *call)
 {
     const fb_array *from = &call->in[0];
-    size_t inner = fb_dtype_bytes(from->dtype), length, distance;
     char *out = bytes_at(&call->out);
     const char *in = bytes_at(from);
-    int64_t outer = 1;
+    size_t inner, length, distance;
+    int64_t outer;
 
     (void)self;
     if (size_of(&call->out) == 0) return FB_OK;
     if (from->n_dims == 0) {
-        memcpy(out, in, inner);
+        memcpy(out, in, size_of(from));
         return FB_OK;
     }
-    for (int i = 0; i < call->dim; i++)
-        outer *= from->shape[i];
-    for (int i = call->dim + 1; i < from->n_dims; i++)
-        inner *= (size_t)from->shape[i];
+    outer = elements_of(from, 0, call->dim);
+    inner = step_of(from, call->dim);
     length = inner * (size_t)call->out.shape[call->dim];
     distance = inner * (size_t)from->shape[call->dim];
     for (int64_t i = 0; i < outer; i++)
         memcpy(out + (size_t)i * length,
                in + (size_t)i * distance + (size_t)call->start * inner, length);
+    return FB_OK;
+}
+
+fb_status fb_native_cat(void *self, const fb_call *call)
+{
+    const int64_t outer = elements_of(&call->out, 0, call->dim);
+    const size_t inner = step_of(&call->out, call->dim);
+    const size_t row = (size_t)call->out.shape[call->dim] * inner;
+    char *out = bytes_at(&call->out);
+
+    (void)self;
+    for (int part = 0; part < 2; part++) {
+        const char *in = bytes_at(&call->in[part]);
+        const size_t length = (size_t)call->in[part].shape[call->dim] * inner;
+
+        if (size_of(&call->in[part]) == 0) continue;
+        for (int64_t i = 0; i < outer; i++)
+            memcpy(out + (size_t)i * row, in + (size_t)i * length, length);
+        out += length;
+    }
+    return FB_OK;
+}
+
+/* [outer, n0, middle, n1, inner] becomes [outer, n1, middle, n0, inner]. */
+struct exchange {
+    const char *in;
+    char *out;
+    int64_t outer, n0, middle, n1;
+    size_t inner; /* bytes */
+};
+
+/* n pieces of `size` bytes that lie `step` apart. */
+static void collect(const char *from, size_t step, size_t size, int64_t n, char *to)
+{
+    if (size == sizeof(float))
+        for (int64_t i = 0; i < n; i++)
+            memcpy(to + (size_t)i * sizeof(float), from + (size_t)i * step,
+                   sizeof(float));
+    else
+        for (int64_t i = 0; i < n; i++)
+            memcpy(to + (size_t)i * size, from + (size_t)i * step, size);
+}
+
+static void exchange_rows(void *context, int64_t begin, int64_t end, int thread)
+{
+    const struct exchange *e = context;
+
+    (void)thread;
+    for (int64_t r = begin; r < end; r++) {
+        const int64_t middle = r % e->middle, i1 = r / e->middle % e->n1;
+        const int64_t outer = r / (e->middle * e->n1);
+        const int64_t from = (outer * e->n0 * e->middle + middle) * e->n1 + i1;
+
+        collect(e->in + (size_t)from * e->inner,
+                (size_t)(e->middle * e->n1) * e->inner, e->inner, e->n0,
+                e->out + (size_t)(r * e->n0) * e->inner);
+    }
+}
+
+fb_status fb_native_transpose(void *self, const fb_call *call)
+{
+    const fb_array *from = &call->in[0];
+    const int dim = call->dim, dim1 = call->dim1;
+    struct exchange e = {
+        .in = bytes_at(from),
+        .out = bytes_at(&call->out),
+        .outer = elements_of(from, 0, dim),
+        .n0 = from->shape[dim],
+        .middle = elements_of(from, dim + 1, dim1),
+        .n1 = dim1 > dim ? from->shape[dim1] : 1,
+        .inner = step_of(from, dim1),
+    };
+
+    if (size_of(from) == 0) return FB_OK;
+    fb_native_loop(self, e.outer * e.n1 * e.middle, (double)fb_array_elements(from),
+                   exchange_rows, &e);
     return FB_OK;
 }
 
@@ -150,6 +241,14 @@ static void maximum_row(const float *a, int64_t a_step, const float *b, int64_t 
 
         out[i] = x > y || x != x ? x : y; /* y if it is NaN */
     }
+}
+
+static void less_row(const float *a, int64_t a_step, const float *b, int64_t b_step,
+                     float alpha, float *out, int64_t n)
+{
+    (void)alpha;
+    for (int64_t i = 0; i < n; i++)
+        out[i] = a[i * a_step] < b[i * b_step] ? 1 : 0;
 }
 
 struct binary {
@@ -226,6 +325,52 @@ fb_status fb_native_div(void *self, const fb_call *call)
 fb_status fb_native_maximum(void *self, const fb_call *call)
 {
     return binary(self, call, maximum_row);
+}
+
+fb_status fb_native_less(void *self, const fb_call *call)
+{
+    return binary(self, call, less_row);
+}
+
+/* --- one of two */
+
+struct either {
+    const fb_call *call;
+    int64_t steps[3][FB_MAX_DIMS]; /* of the mask and of both; 0: repeated */
+};
+
+static void either_rows(void *context, int64_t begin, int64_t end, int thread)
+{
+    const struct either *e = context;
+    const fb_array *out = &e->call->out;
+    const int64_t n = fb_columns_of(out), last = out->n_dims - 1;
+
+    (void)thread;
+    for (int64_t r = begin; r < end; r++) {
+        const float *x[3];
+        int64_t step[3];
+
+        for (int i = 0; i < 3; i++) {
+            x[i] = fb_floats(&e->call->in[i]) + place(out, e->steps[i], r);
+            step[i] = last < 0 ? 0 : e->steps[i][last];
+        }
+        for (int64_t c = 0; c < n; c++) {
+            const int taken = x[0][c * step[0]] != 0 ? 1 : 2;
+
+            fb_floats(out)[r * n + c] = x[taken][c * step[taken]];
+        }
+    }
+}
+
+fb_status fb_native_where(void *self, const fb_call *call)
+{
+    struct either e = {.call = call};
+
+    for (int i = 0; i < 3; i++)
+        find_steps(&call->in[i], &call->out, e.steps[i]);
+    fb_native_loop(self, fb_rows_of(&call->out), (double)fb_array_elements(&call->out),
+                   either_rows, &e);
+    return FB_OK;
 }
 
 /* --- one operand */

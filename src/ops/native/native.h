@@ -109,12 +109,16 @@ void fb_floats_of(const fb_isa *isa, fb_dtype dtype, const void *from, float *ou
 /* --- kernels, by file */
 
 fb_kernel fb_native_from_host, fb_native_to_host, fb_native_full, fb_native_narrow;
+fb_kernel fb_native_cat, fb_native_transpose;
 fb_kernel fb_native_add, fb_native_mul, fb_native_div, fb_native_maximum;
+fb_kernel fb_native_less, fb_native_where;
 fb_kernel fb_native_scale, fb_native_sqrt, fb_native_exp, fb_native_log, fb_native_abs;
 fb_kernel fb_native_sum, fb_native_mean, fb_native_var, fb_native_amax;
-fb_kernel fb_native_softmax, fb_native_avg_pool1d, fb_native_max_pool1d;
+fb_kernel fb_native_softmax, fb_native_cumsum;
+fb_kernel fb_native_avg_pool1d, fb_native_max_pool1d;
 fb_kernel fb_native_bmm, fb_native_linear, fb_native_embedding;
-fb_kernel fb_native_topk, fb_native_gather, fb_native_argmax;
+fb_kernel fb_native_cholesky_solve;
+fb_kernel fb_native_topk, fb_native_rank, fb_native_gather, fb_native_argmax;
 fb_kernel fb_native_rms_norm, fb_native_head_norm_, fb_native_rotary, fb_native_swiglu;
 fb_kernel fb_native_geglu, fb_native_add_;
 fb_kernel fb_native_kv_write, fb_native_kv_copy, fb_native_kv_turn, fb_native_kv_read;

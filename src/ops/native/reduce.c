@@ -1,4 +1,4 @@
-/* reduce.c - sums, means, variances, maxima, pooling, softmax.
+/* reduce.c - sums, means, variances, maxima, pooling, softmax, sums up to a place.
  *
  * A sum has 16 lanes in double: lane l takes the elements l, l + 16, ... in this order,
  * and the lanes are added in pairs 8, 4, 2, 1 apart. A tensor is seen as
@@ -216,6 +216,16 @@ static void softmax_row(const struct row_job *job, const float *x, float *out,
     isa->rows->divide(out, (float)isa->doubles->sum(out, n), out, n);
 }
 
+/* One chain: no lanes. */
+static void cumsum_row(const struct row_job *job, const float *x, float *out, int64_t n)
+{
+    float sum = 0;
+
+    (void)job;
+    for (int64_t i = 0; i < n; i++)
+        out[i] = sum += x[i];
+}
+
 static void rows_of_job(void *context, int64_t begin, int64_t end, int thread)
 {
     const struct row_job *job = context;
@@ -242,6 +252,11 @@ static fb_status by_rows(void *self, const fb_call *call, double work_per_elemen
 fb_status fb_native_softmax(void *self, const fb_call *call)
 {
     return by_rows(self, call, 2, softmax_row);
+}
+
+fb_status fb_native_cumsum(void *self, const fb_call *call)
+{
+    return by_rows(self, call, 1, cumsum_row);
 }
 
 fb_status fb_native_avg_pool1d(void *self, const fb_call *call)

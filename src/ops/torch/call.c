@@ -264,13 +264,15 @@ fb_torch_handle fb_torch_call(fb_torch *torch, const char *name, const char *ove
     return result_of(torch, stack[0]);
 }
 
-fb_torch_handle fb_torch_call_second(fb_torch *torch, const char *name,
-                                     const char *overload, int n,
-                                     const fb_torch_value *arguments)
+fb_torch_handle fb_torch_call_two(fb_torch *torch, const char *name,
+                                  const char *overload, int n,
+                                  const fb_torch_value *arguments,
+                                  fb_torch_handle *second)
 {
     fb_torch_value stack[FB_TORCH_ARGUMENTS];
 
+    *second = NULL;
     if (!call(torch, name, overload, n, arguments, stack)) return NULL;
-    (void)result_of(torch, stack[0]);
-    return result_of(torch, stack[1]);
+    *second = result_of(torch, stack[1]);
+    return result_of(torch, stack[0]);
 }

@@ -60,15 +60,20 @@ static void check_elements(const struct check *check)
 {
     fb_ops *ops = check->ops;
     const fb_tensor a = check->a, two = fb_full(ops, 1, SHAPE(1), 2);
-    const fb_tensor size = fb_abs(ops, a);
+    const fb_tensor size = fb_abs(ops, a), less = fb_less(ops, a, two);
 
     EXPECT(from_host, a, 1, -2, 3, 0.5f, 4, -1);
     EXPECT(full, two, 2);
     EXPECT(narrow, fb_narrow(ops, a, 1, 1, 2), -2, 3, 4, -1);
+    EXPECT(cat, fb_cat(ops, a, fb_narrow(ops, a, 1, 0, 1), 1), 1, -2, 3, 1, 0.5f, 4, -1,
+           0.5f);
+    EXPECT(transpose, fb_transpose(ops, a, 0, 1), 1, 0.5f, -2, 4, 3, -1);
     EXPECT(add, fb_add(ops, a, two, -1), -1, -4, 1, -1.5f, 2, -3);
     EXPECT(mul, fb_mul(ops, a, a), 1, 4, 9, 0.25f, 16, 1);
     EXPECT(div, fb_div(ops, a, two), 0.5f, -1, 1.5f, 0.25f, 2, -0.5f);
     EXPECT(maximum, fb_maximum(ops, a, two), 2, 2, 3, 2, 4, 2);
+    EXPECT(less, less, 1, 1, 0, 1, 0, 1);
+    EXPECT(where, fb_where(ops, less, a, two), 1, -2, 2, 0.5f, 2, -1);
     EXPECT(scale, fb_scale(ops, a, 3), 3, -6, 9, 1.5f, 12, -3);
     EXPECT(abs, size, 1, 2, 3, 0.5f, 4, 1);
     EXPECT(sqrt, fb_sqrt(ops, fb_mul(ops, a, a)), 1, 2, 3, 0.5f, 4, 1);
@@ -80,6 +85,7 @@ static void check_elements(const struct check *check)
 
 static void check_rows(const struct check *check)
 {
+    static const float matrix[] = {4, 9, 2, 3}; /* 9 is not looked at */
     fb_ops *ops = check->ops;
     const fb_tensor a = check->a, m = fb_reshape(ops, a, 3, SHAPE(1, 2, 3));
 
@@ -89,10 +95,16 @@ static void check_rows(const struct check *check)
     EXPECT(amax, fb_amax(ops, a, 0), 1, 4, 3);
     EXPECT(softmax, fb_softmax(ops, a), 0.118499655f, 0.0058997504f, 0.8756006f,
            0.029121762f, 0.9643803f, 0.0064979433f);
+    EXPECT(cumsum, fb_cumsum(ops, a), 1, -1, 2, 0.5f, 4.5f, 3.5f);
     EXPECT(avg_pool1d, fb_avg_pool1d(ops, a, 3), -0.33333333f, 0.66666667f, 0.33333333f,
            1.5f, 1.1666667f, 1);
     EXPECT(max_pool1d, fb_max_pool1d(ops, a, 3), 1, 3, 3, 4, 4, 4);
     EXPECT(bmm, fb_bmm(ops, m, false, m, true), 14, -10.5f, -10.5f, 17.25f);
+    EXPECT(cholesky_solve,
+           fb_cholesky_solve(ops, numbers(check, 3, SHAPE(1, 2, 2), matrix),
+                             fb_full(ops, 3, SHAPE(1, 2, 1), 8)),
+           1, 2);
+    EXPECT(rank, fb_rank(ops, a), 1, 2, 0, 1, 0, 2);
     EXPECT(gather, fb_gather(ops, a, fb_topk(ops, a, 2)), 3, 1, 4, 0.5f);
 }
 

@@ -1,4 +1,4 @@
-/* elements.c - the operators of rules: elements, reductions, products, choosing.
+/* elements.c - the operators of rules: elements, rows, products, choosing.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -91,6 +91,27 @@ fb_status fb_torch_narrow(void *self, const fb_call *call)
                            OP_("clone", "", T_(from), fb_torch_some(torch, I_(0))));
 }
 
+fb_status fb_torch_cat(void *self, const fb_call *call)
+{
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
+    const fb_torch_handle a = fb_torch_of(torch, &call->in[0]);
+    const fb_torch_handle b = fb_torch_of(torch, &call->in[1]);
+
+    return fb_torch_return(torch, call, fb_torch_join(torch, a, b, call->dim));
+}
+
+/* (contiguous would not copy what lies in order as it is, as with dimensions of 1.) */
+fb_status fb_torch_transpose(void *self, const fb_call *call)
+{
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
+    const fb_torch_handle a = fb_torch_of(torch, &call->in[0]);
+    const fb_torch_handle turned =
+        OP_("transpose", "int", T_(a), I_(call->dim), I_(call->dim1));
+
+    return fb_torch_return(torch, call,
+                           OP_("clone", "", T_(turned), fb_torch_some(torch, I_(0))));
+}
+
 /* --- element by element --- */
 
 static fb_status binary(void *self, const fb_call *call, const char *name,
@@ -137,6 +158,30 @@ fb_status fb_torch_div(void *self, const fb_call *call)
 fb_status fb_torch_maximum(void *self, const fb_call *call)
 {
     return binary(self, call, "aten::maximum", "");
+}
+
+fb_status fb_torch_less(void *self, const fb_call *call)
+{
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
+    const fb_torch_handle a = fb_torch_of(torch, &call->in[0]);
+    const fb_torch_handle b = fb_torch_of(torch, &call->in[1]);
+
+    return fb_torch_return(torch, call,
+                           fb_torch_cast(torch, OP_("lt", "Tensor", T_(a), T_(b)),
+                                         torch->lib->aoti_torch_dtype_float32()));
+}
+
+fb_status fb_torch_where(void *self, const fb_call *call)
+{
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
+    const fb_torch_handle mask =
+        fb_torch_cast(torch, fb_torch_of(torch, &call->in[0]),
+                      torch->lib->aoti_torch_dtype_bool());
+    const fb_torch_handle a = fb_torch_of(torch, &call->in[1]);
+    const fb_torch_handle b = fb_torch_of(torch, &call->in[2]);
+
+    return fb_torch_return(torch, call,
+                           OP_("where", "self", T_(mask), T_(a), T_(b)));
 }
 
 fb_status fb_torch_scale(void *self, const fb_call *call)
@@ -231,6 +276,14 @@ fb_status fb_torch_softmax(void *self, const fb_call *call)
     return fb_torch_return(torch, call, OP_("softmax", "int", T_(a), I_(-1), NONE_));
 }
 
+fb_status fb_torch_cumsum(void *self, const fb_call *call)
+{
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
+    const fb_torch_handle a = fb_torch_of(torch, &call->in[0]);
+
+    return fb_torch_return(torch, call, OP_("cumsum", "", T_(a), I_(-1), NONE_));
+}
+
 static int64_t columns(const fb_array *array)
 {
     return array->n_dims == 0 ? 1 : array->shape[array->n_dims - 1];
@@ -313,18 +366,55 @@ fb_status fb_torch_bmm(void *self, const fb_call *call)
     return fb_torch_return(torch, call, OP_("bmm", "", T_(a), T_(b)));
 }
 
-/* --- choosing --- */
-
-static void refuse_nan(fb_torch *torch, fb_torch_handle a)
+/* Fails with this sentence where an element is not 0. */
+static void refuse_any(fb_torch *torch, enum fb_op op, fb_torch_handle is,
+                       const char *sentence)
 {
-    const fb_torch_handle is = OP_("isnan", "", T_(a)), any = OP_("any", "", T_(is));
+    const int32_t f32 = torch->lib->aoti_torch_dtype_float32();
+    const fb_torch_handle any = OP_("any", "", T_(is));
     float found = 0;
 
-    fb_torch_download(torch,
-                      fb_torch_cast(torch, any, torch->lib->aoti_torch_dtype_float32()),
-                      torch->lib->aoti_torch_dtype_float32(), &found, sizeof found);
+    fb_torch_download(torch, fb_torch_cast(torch, any, f32), f32, &found, sizeof found);
     if (torch->status == FB_OK && found != 0)
-        torch->status = fb_fail(FB_DEFECT, "fb_topk: a score is not a number (NaN)");
+        torch->status = fb_fail(FB_DEFECT, "fb_%s: %s", fb_op_name(op), sentence);
+}
+
+/* (cholesky_ex says of each matrix whether it is positive definite, cholesky fails as for
+ * any other reason.) */
+fb_status fb_torch_cholesky_solve(void *self, const fb_call *call)
+{
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
+    const fb_torch_handle m = fb_torch_of(torch, &call->in[0]);
+    const fb_torch_handle x = fb_torch_of(torch, &call->in[1]);
+    fb_torch_handle info, lower;
+
+    lower = fb_torch_call_two(torch, "aten::linalg_cholesky_ex", "", 3,
+                              (fb_torch_value[]){T_(m), B_(false), B_(false)}, &info);
+    refuse_any(torch, FB_OP_cholesky_solve, info,
+               "a matrix is not positive definite");
+    if (is_empty(call)) return nothing(torch, call);
+    return fb_torch_return(
+        torch, call, OP_("cholesky_solve", "", T_(x), T_(lower), B_(false)));
+}
+
+/* --- choosing --- */
+
+static void refuse_nan(fb_torch *torch, enum fb_op op, fb_torch_handle a)
+{
+    refuse_any(torch, op, OP_("isnan", "", T_(a)), "a score is not a number (NaN)");
+}
+
+/* The positions of a row sorted by what stands there; equal: lower position first. */
+static fb_torch_handle sorted(fb_torch *torch, fb_torch_handle a, int dim,
+                              bool descending)
+{
+    fb_torch_handle order;
+
+    (void)fb_torch_call_two(torch, "aten::sort", "stable", 4,
+                            (fb_torch_value[]){T_(a), fb_torch_some(torch, B_(true)),
+                                               I_(dim), B_(descending)},
+                            &order);
+    return order;
 }
 
 fb_status fb_torch_topk(void *self, const fb_call *call)
@@ -334,13 +424,26 @@ fb_status fb_torch_topk(void *self, const fb_call *call)
     const int last = call->in[0].n_dims - 1;
     fb_torch_handle order;
 
-    refuse_nan(torch, a);
+    refuse_nan(torch, FB_OP_topk, a);
     if (is_empty(call)) return nothing(torch, call);
-    order = fb_torch_call_second(
-        torch, "aten::sort", "stable", 4,
-        (fb_torch_value[]){T_(a), fb_torch_some(torch, B_(true)), I_(last), B_(true)});
+    order = sorted(torch, a, last, true);
     order = NARROW_(order, last, 0, call->out.shape[last]);
     return fb_torch_return(torch, call, order);
+}
+
+fb_status fb_torch_rank(void *self, const fb_call *call)
+{
+    fb_torch *torch = fb_torch_begin_at(self, &call->in[0]);
+    const fb_torch_handle a = fb_torch_of(torch, &call->in[0]);
+    const int last = call->in[0].n_dims - 1;
+    fb_torch_handle place;
+
+    refuse_nan(torch, FB_OP_rank, a);
+    if (is_empty(call)) return nothing(torch, call);
+    place = sorted(torch, sorted(torch, a, last, true), last, false);
+    return fb_torch_return(
+        torch, call,
+        fb_torch_cast(torch, place, torch->lib->aoti_torch_dtype_float32()));
 }
 
 /* Asked before, for a device would fail for good. */

@@ -102,10 +102,11 @@ static inline fb_torch_value fb_torch_double(double x)
 /* All arguments of the schema, defaults too; returns the first result. */
 fb_torch_handle fb_torch_call(fb_torch *torch, const char *name, const char *overload,
                               int n, const fb_torch_value *arguments);
-/* For operators with two results: the second. */
-fb_torch_handle fb_torch_call_second(fb_torch *torch, const char *name,
-                                     const char *overload, int n,
-                                     const fb_torch_value *arguments);
+/* For operators with two results: the first; the other is put into `second`. */
+fb_torch_handle fb_torch_call_two(fb_torch *torch, const char *name,
+                                  const char *overload, int n,
+                                  const fb_torch_value *arguments,
+                                  fb_torch_handle *second);
 
 /* The shorthand of kernels; `torch` is in scope. */
 #define T_(h) fb_torch_give(torch, (h))
