@@ -4,7 +4,7 @@
  */
 #include "engine/reading.h"
 
-/* fb_rotary: of the layers that are evicted from. */
+/* struct fb_rotary: of the layers that are evicted from. */
 static fb_status rotary_tables(const void *self, fb_ops *ops, const int64_t *position,
                                int64_t n, fb_tensor *cosine, fb_tensor *sine)
 {
@@ -58,7 +58,7 @@ static fb_tensor see_output(const fb_reading *reading, int64_t index)
 /* What the rule asked for, and nothing else. */
 static fb_signals see(const fb_reading *reading, const fb_scored_rule *rule,
                       int64_t layer, const fb_layer_signals *seen,
-                      const fb_rotary *rotary)
+                      const struct fb_rotary *rotary)
 {
     const uint32_t reads = fb_bound_rule_choices(rule->rule)->reads;
     const fb_model_facts *facts = reading->engine->facts;
@@ -91,7 +91,7 @@ fb_status fb_reading_score_layer(fb_reading *reading, fb_scored_rule *rule,
                                  int64_t layer, const fb_layer_signals *seen)
 {
     fb_ops *ops = reading->engine->ops;
-    const fb_rotary rotary = {reading, rotary_tables};
+    const struct fb_rotary rotary = {reading, rotary_tables};
     const fb_place before = fb_enter(reading->engine, FB_PHASE_evict, FB_SCOPE_score);
     fb_signals signals;
     fb_tensor score, measured;

@@ -58,11 +58,11 @@ fb_tensor fb_signal_random(fb_ops *ops, uint64_t seed, uint64_t stream, int64_t 
 
 /* The model's rotary tables, for rules that turn keys or queries: cosine, sine [n, r/2] of
  * `position` [n], of size 1. */
-typedef struct fb_rotary {
+struct fb_rotary {
     const void *self;
     fb_status (*tables)(const void *self, fb_ops *ops, const int64_t *position,
                         int64_t n, fb_tensor *cosine, fb_tensor *sine);
-} fb_rotary;
+};
 
 /* The score of one layer, smoothed, reduced to kv heads and wrapped, f32:
  * [planes * kv_heads, m - unscored_last]. Failures are in the context of `ops`; a NaN is
