@@ -188,12 +188,12 @@ fb_status fb_spread_rest_by_weight(const fb_spread_input *in, const double *weig
                                    int64_t *k_out);
 
 /* Numbers [rows, columns] of a layer, rows = kv_heads, or 1 for all heads alike. */
-typedef fb_tensor fb_rows(fb_ops *ops, const fb_spread_input *in, int64_t layer,
+typedef fb_tensor fb_layer_rows(fb_ops *ops, const fb_spread_input *in, int64_t layer,
                           const void *params);
 /* For allocations: what fb_share_by_rank does in a layer, over all layers: every row is
  * sure of its best `sure`, protected entries counted, the rest of the budget goes to the
  * highest of all other numbers, equal ones to the lower layer, then the lower row. */
-fb_status fb_spread_by_rank(fb_ops *ops, const fb_spread_input *in, fb_rows *rows,
+fb_status fb_spread_by_rank(fb_ops *ops, const fb_spread_input *in, fb_layer_rows *rows,
                             const void *params, int64_t sure, int64_t *k_out);
 
 /* --- choosing --- */

@@ -50,7 +50,7 @@ static fb_status add_layer(struct ranked *r, int64_t layer, fb_tensor x)
                       (size_t)(rows * r->columns) * sizeof *r->number);
 }
 
-static fb_status add_layers(struct ranked *r, fb_rows *rows, const void *params)
+static fb_status add_layers(struct ranked *r, fb_layer_rows *rows, const void *params)
 {
     fb_status status = FB_OK;
 
@@ -82,7 +82,7 @@ static fb_status count(const struct ranked *r, int64_t *k_out)
     return status;
 }
 
-static fb_status rank(struct ranked *r, fb_rows *rows, const void *params,
+static fb_status rank(struct ranked *r, fb_layer_rows *rows, const void *params,
                       int64_t *k_out)
 {
     const int64_t heads = r->in->kv_heads, n = r->in->n_layers * heads;
@@ -97,7 +97,7 @@ static fb_status rank(struct ranked *r, fb_rows *rows, const void *params,
     return FB_OK;
 }
 
-fb_status fb_spread_by_rank(fb_ops *ops, const fb_spread_input *in, fb_rows *rows,
+fb_status fb_spread_by_rank(fb_ops *ops, const fb_spread_input *in, fb_layer_rows *rows,
                             const void *params, int64_t sure, int64_t *k_out)
 {
     const int64_t most = in->n_layers * in->kv_heads * (in->m - in->n_protected);

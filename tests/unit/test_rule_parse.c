@@ -24,13 +24,16 @@ static void an_expression_is_made_canonical(void **state)
     becomes("full", "full");
     becomes(" snapkv ", "snapkv:window=64,kernel=5,pool=avg");
     becomes("snapkv:pool=max,window=16", "snapkv:window=16,kernel=5,pool=max");
-    becomes("adakv(snapkv)", "adakv(snapkv:window=64,kernel=5,pool=avg,safeguard=0.2)");
+    becomes("adakv(snapkv)", "adakv(snapkv:window=64,kernel=5,pool=avg,safeguard=0.2,"
+                             "form=floor,normalise=none)");
     becomes("adakv(snapkv:window=16, safeguard=0.3)",
-            "adakv(snapkv:window=16,kernel=5,pool=avg,safeguard=0.3)");
+            "adakv(snapkv:window=16,kernel=5,pool=avg,safeguard=0.3,form=floor,"
+            "normalise=none)");
     becomes("blend(snapkv:window=16, recency, weights=0.5/0.5)",
             "blend(snapkv:window=16,kernel=5,pool=avg,recency,weights=0.5/0.5)");
     becomes("adakv(blend(tova,h2o:recent=0.25))",
-            "adakv(blend(tova,h2o:recent=0.25,weights=0.7/0.3),safeguard=0.2)");
+            "adakv(blend(tova,h2o:recent=0.25,weights=0.7/0.3),safeguard=0.2,form=floor,"
+            "normalise=none)");
 }
 
 static void refuses(const char *expression, const char *part)

@@ -14,8 +14,13 @@ import sys
 
 PROMPTS = ["p32", "p300", "p1500"]
 KEPT_PROMPTS = ["p300", "p1500"]
+SCORED = "p300"  # of the other the tests read the kept sets alone
 PRESSES = ["knorm", "keydiff", "tova", "snapkv", "snapkv_w16", "streaming_llm",
            "observed_attention", "adakv_snapkv"]
+WRAPPED = ["pyramidkv", "pyramidkv_w4_b10", "chunkkv_snapkv", "entropy_chunkkv_snapkv",
+           "chunk_knorm"]  # the scores are an inner rule's
+GENERATED = PRESSES
+PRESSES = PRESSES + WRAPPED
 RENUMBERED = "keyrerotation_knorm"  # keeps what knorm keeps, at new positions
 PRESS_FIELDS = ["class", "note", "values", "n_kept", "attention"]
 
@@ -55,7 +60,7 @@ def pick_kept(ref, out):
         dump({x: {f: presses[x][f] for f in PRESS_FIELDS} for x in PRESSES},
              dst, "manifest.json")
         for x in PRESSES:
-            for end in ["kept.npy", "near.json", "scores.npy"]:
+            for end in ["kept.npy", "near.json"] + ["scores.npy"] * (p == SCORED and x not in WRAPPED):
                 name = os.path.join(src, f"{x}.{end}")
                 if os.path.exists(name):
                     shutil.copy(name, dst)
@@ -67,7 +72,7 @@ def pick_generation(ref, out):
               "tokens": c["tokens"],
               "steps": [{f: s[f] for f in ["top_ids", "top_logits", "logsumexp"]}
                         for s in c["steps"]]}
-             for c in g["cases"] if c["press"] in PRESSES + ["none", RENUMBERED]]
+             for c in g["cases"] if c["press"] in GENERATED + ["none", RENUMBERED]]
     for name in ["generation.json", "generation_compact.json"]:
         own = [c for c in cases if (c["press"] == RENUMBERED) == ("compact" in name)]
         dump({"question_ids": g["question_ids"], "cases": own}, out, name)
