@@ -59,8 +59,7 @@ static fb_tensor measure(fb_ops *ops, const fb_signals *see, fb_tensor score,
     const struct cake_layers *cake = params;
     const int64_t rows = fb_size(ops, see->window_attention, QUERIES), w = cake->window;
     const fb_tensor small = fb_full(ops, 1, (int64_t[]){1}, 1e-10);
-    const fb_tensor own =
-        fb_narrow(ops, see->window_attention, QUERIES, rows - w, w);
+    const fb_tensor own = fb_narrow(ops, see->window_attention, QUERIES, rows - w, w);
     const fb_tensor a = fb_narrow(ops, own, ENTRIES, 0, see->m - w);
     const fb_tensor ln = fb_log(ops, fb_add(ops, a, small, 1));
     const fb_tensor entropy = fb_scale(ops, total(ops, fb_mul(ops, a, ln)), -1);

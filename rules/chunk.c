@@ -20,9 +20,9 @@
  */
 #include <flexbudget/rule.h>
 
-enum { TOKEN, NONE };   /* fill */
-enum { SHARED, OWN };   /* heads */
-enum { SCORE, FIRST };  /* cut */
+enum { TOKEN, NONE };  /* fill */
+enum { SHARED, OWN };  /* heads */
+enum { SCORE, FIRST }; /* cut */
 enum { CHUNKS = 1, PLACES = 2 };
 
 struct chunk {
@@ -32,7 +32,8 @@ struct chunk {
 static const fb_param chunk_params[] = {
     FB_INT(struct chunk, size, 20, 1, 65536, "kvpress 0.5.5 (paper: 10)",
            "tokens of a chunk"),
-    FB_WORD(struct chunk, fill, TOKEN, "token|none", "FlexBudget (paper, kvpress: none)",
+    FB_WORD(struct chunk, fill, TOKEN, "token|none",
+            "FlexBudget (paper, kvpress: none)",
             "what is done with room for less than a chunk"),
     FB_WORD(struct chunk, heads, SHARED, "shared|own", "paper, kvpress 0.5.5",
             "the same chunks in all heads of a layer, or each head its own"),
@@ -120,7 +121,8 @@ static fb_tensor whole(fb_ops *ops, const fb_select_input *in, fb_tensor place,
     need = fb_add(ops, need, counts_end(ops, place, last), -(double)e.last);
     for (int64_t g = 1; g < in->kv_heads; g++)
         k = fb_cat(ops, k, fb_full(ops, 2, one, (double)in->k[g]), 0);
-    return fb_maximum(ops, fb_add(ops, fb_full(ops, 2, one, 1), fb_less(ops, k, need), -1),
+    return fb_maximum(ops,
+                      fb_add(ops, fb_full(ops, 2, one, 1), fb_less(ops, k, need), -1),
                       fb_less(ops, place, fb_full(ops, 2, one, 1)));
 }
 
@@ -137,16 +139,17 @@ static fb_tensor select(fb_ops *ops, const fb_select_input *in, const void *para
         fb_rank(ops, fb_pieces(ops, scores, in->first, chunk->size, FB_LOWEST));
     const int64_t chunks[] = {fb_size(ops, place, 0), fb_size(ops, place, CHUNKS), 1};
     const int64_t spread[] = {heads, fb_size(ops, place, CHUNKS), 1};
-    const fb_tensor before = fb_scale(ops, fb_reshape(ops, place, 3, chunks),
-                                      (double)chunk->size);
+    const fb_tensor before =
+        fb_scale(ops, fb_reshape(ops, place, 3, chunks), (double)chunk->size);
     fb_tensor order = fb_scale(ops, fb_add(ops, before, inside, 1), -1);
 
     order = fb_add(ops, fb_full(ops, 3, (int64_t[]){heads, 1, 1}, 0), order, 1);
     if (chunk->fill == NONE)
-        order = fb_where(ops,
-                         fb_reshape(ops, whole(ops, in, place, chunk, ends_of(in, chunk->size, n)),
-                                    3, spread),
-                         order, fb_full(ops, 3, (int64_t[]){1, 1, 1}, FB_LOWEST));
+        order = fb_where(
+            ops,
+            fb_reshape(ops, whole(ops, in, place, chunk, ends_of(in, chunk->size, n)),
+                       3, spread),
+            order, fb_full(ops, 3, (int64_t[]){1, 1, 1}, FB_LOWEST));
     return fb_from_pieces(ops, order, in->first, n);
 }
 

@@ -24,7 +24,8 @@ static fb_tensor number(fb_ops *ops, double x)
 static fb_tensor measure(fb_ops *ops, const fb_signals *see, fb_tensor score,
                          const void *params)
 {
-    const fb_tensor own = fb_narrow(ops, score, 0, 0, see->kv_heads); /* the first plane */
+    const fb_tensor own =
+        fb_narrow(ops, score, 0, 0, see->kv_heads); /* the first plane */
     const int64_t n = see->kv_heads * fb_size(ops, score, 1);
     const fb_tensor row = fb_reshape(ops, own, 2, (int64_t[]){1, n});
     const fb_tensor deepest = fb_amax(ops, fb_scale(ops, row, -1), 1); /* [1] */

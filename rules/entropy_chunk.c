@@ -71,8 +71,9 @@ static fb_tensor complete(fb_ops *ops, const fb_select_input *in)
                      fb_add(ops, fb_full(ops, 2, (int64_t[]){1, in->first}, 0), top, 1),
                      row, 1);
     if (behind > 0)
-        row = fb_cat(ops, row,
-                     fb_add(ops, fb_full(ops, 2, (int64_t[]){1, behind}, 0), top, 1), 1);
+        row =
+            fb_cat(ops, row,
+                   fb_add(ops, fb_full(ops, 2, (int64_t[]){1, behind}, 0), top, 1), 1);
     return row;
 }
 
@@ -93,8 +94,8 @@ static fb_tensor entropy(fb_ops *ops, fb_tensor x, fb_tensor there, fb_tensor co
     const fb_tensor is_one = fb_less(ops, count, number(ops, 1.5));
     const fb_tensor most = fb_add(ops, fb_log(ops, count), is_one, 1);
     const fb_tensor share = fb_maximum(ops, fb_div(ops, h, most), number(ops, 0));
-    const fb_tensor capped = fb_where(ops, fb_less(ops, number(ops, 1), share),
-                                      number(ops, 1), share);
+    const fb_tensor capped =
+        fb_where(ops, fb_less(ops, number(ops, 1), share), number(ops, 1), share);
 
     return fb_where(ops, is_one, number(ops, 0), capped);
 }
@@ -115,10 +116,9 @@ static fb_tensor quotas(fb_ops *ops, fb_tensor mean, fb_tensor x, fb_tensor ther
     const fb_tensor is_low = fb_less(ops, mean, median(ops, mean));
     const fb_tensor is_spiky = fb_less(ops, h, median(ops, h));
 
-    return fb_where(
-        ops, is_low, number(ops, (double)chunk->size),
-        fb_where(ops, is_spiky, number(ops, (double)chunk->spiky),
-                 number(ops, (double)chunk->size)));
+    return fb_where(ops, is_low, number(ops, (double)chunk->size),
+                    fb_where(ops, is_spiky, number(ops, (double)chunk->spiky),
+                             number(ops, (double)chunk->size)));
 }
 
 static fb_tensor select(fb_ops *ops, const fb_select_input *in, const void *params)
@@ -136,13 +136,13 @@ static fb_tensor select(fb_ops *ops, const fb_select_input *in, const void *para
     const fb_tensor place = fb_reshape(ops, fb_rank(ops, mean), 3, column);
     const fb_tensor inside = fb_rank(ops, fb_pieces(ops, row, 0, size, FB_LOWEST));
     const fb_tensor early = fb_add(ops, inside, place, (double)size);
-    const fb_tensor late = fb_add(ops, fb_pieces(ops, fb_rank(ops, row), 0, size, 0),
-                                  fb_full(ops, 3, (int64_t[]){1, 1, 1},
-                                          (double)(chunks * size)), 1);
+    const fb_tensor late =
+        fb_add(ops, fb_pieces(ops, fb_rank(ops, row), 0, size, 0),
+               fb_full(ops, 3, (int64_t[]){1, 1, 1}, (double)(chunks * size)), 1);
     const fb_tensor stays = fb_less(ops, inside, fb_reshape(ops, quota, 3, column));
     const fb_tensor order = fb_scale(ops, fb_where(ops, stays, early, late), -1);
-    const fb_tensor own = fb_narrow(ops, fb_from_pieces(ops, order, 0, in->m), 1,
-                                    in->first, n);
+    const fb_tensor own =
+        fb_narrow(ops, fb_from_pieces(ops, order, 0, in->m), 1, in->first, n);
 
     return fb_add(ops, fb_full(ops, 2, (int64_t[]){in->kv_heads, 1}, 0), own, 1);
 }

@@ -104,7 +104,8 @@ static fb_tensor survived(fb_ops *ops, const struct ladder *l, int64_t n)
     fb_tensor rest, left;
 
     if (l->after == l->before || groups == 0) return row(ops, 1, n, 0);
-    rest = fb_add(ops, survived(ops, l, n - groups * l->before + kept), row(ops, 1, 1, 1), 1);
+    rest = fb_add(ops, survived(ops, l, n - groups * l->before + kept),
+                  row(ops, 1, 1, 1), 1);
     left = fb_reshape(ops, fb_narrow(ops, rest, 1, 0, kept), 2,
                       (int64_t[]){groups, l->after});
     left = join(ops, row(ops, groups, l->shift, 0), left);
@@ -118,7 +119,8 @@ static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
     const struct lacache *lacache = params;
     const struct ladder ladder = ladder_of(lacache, see);
     const int64_t start = lacache->start < see->m ? lacache->start : see->m;
-    const int64_t recent = see->n_layers < see->m - start ? see->n_layers : see->m - start;
+    const int64_t recent =
+        see->n_layers < see->m - start ? see->n_layers : see->m - start;
     const int64_t n = see->m - start - recent;
     const double dense = (double)passes(&ladder, n) + 1;
     const fb_tensor ends[] = {row(ops, 1, start, dense), row(ops, 1, recent, dense)};

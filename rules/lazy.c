@@ -72,8 +72,8 @@ static fb_status laziness(fb_ops *ops, fb_tensor row, int64_t initial, int64_t r
     const int64_t newest = smaller(recent, all - first);
     const fb_tensor left = part(ops, row, 0, first);
 
-    return fb_numbers(ops, fb_add(ops, left, part(ops, row, all - newest, newest), 1), z,
-                      1);
+    return fb_numbers(ops, fb_add(ops, left, part(ops, row, all - newest, newest), 1),
+                      z, 1);
 }
 
 /* The laziest layer that was not cut yet; equal ones from below. */

@@ -58,7 +58,8 @@ static fb_tensor select(fb_ops *ops, const fb_select_input *in, const void *para
     const int64_t count = fb_size(ops, pieces, 1);
     const int64_t last = in->first / size * size + (count - 1) * size; /* its start */
     const double length = (double)smaller(size, in->m - last), c = (double)size;
-    const double before = (double)(in->first % size) + 0.5; /* protected ones come first */
+    const double before =
+        (double)(in->first % size) + 0.5; /* protected ones come first */
     const double after = (double)(smaller(last + size, in->m) - behind) + 0.5;
     const fb_tensor taken = count == 1 ? each(ops, 1, before + after - 0.5, 0, 0)
                                        : each(ops, count, before, 0.5, after);

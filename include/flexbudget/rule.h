@@ -189,7 +189,7 @@ fb_status fb_spread_rest_by_weight(const fb_spread_input *in, const double *weig
 
 /* Numbers [rows, columns] of a layer, rows = kv_heads, or 1 for all heads alike. */
 typedef fb_tensor fb_layer_rows(fb_ops *ops, const fb_spread_input *in, int64_t layer,
-                          const void *params);
+                                const void *params);
 /* For allocations: what fb_share_by_rank does in a layer, over all layers: every row is
  * sure of its best `sure`, protected entries counted, the rest of the budget goes to the
  * highest of all other numbers, equal ones to the lower layer, then the lower row. */

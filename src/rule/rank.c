@@ -42,8 +42,7 @@ static fb_status add_layer(struct ranked *r, int64_t layer, fb_tensor x)
         r->columns = all - r->first;
     }
     if (rows != r->rows || all - r->first != r->columns ||
-        (rows != 1 && rows != r->in->kv_heads) ||
-        all > r->in->m - r->in->n_protected)
+        (rows != 1 && rows != r->in->kv_heads) || all > r->in->m - r->in->n_protected)
         return fb_fail(FB_DEFECT, "an allocation ranks %lld rows of %lld in layer %lld",
                        (long long)rows, (long long)all, (long long)layer);
     return fb_to_host(r->ops, rest, r->number + layer * rows * r->columns,
@@ -74,8 +73,8 @@ static fb_status count(const struct ranked *r, int64_t *k_out)
     fb_status status;
 
     if (place == NULL) return fb_fail(FB_NO_MEMORY, "no memory to share a budget");
-    status = fb_to_host(r->ops, fb_topk(r->ops, row, n), place,
-                        (size_t)n * sizeof *place);
+    status =
+        fb_to_host(r->ops, fb_topk(r->ops, row, n), place, (size_t)n * sizeof *place);
     for (int64_t i = 0; status == FB_OK && i < n; i++)
         k_out[place[i] / r->columns]++;
     fb_free(place);

@@ -71,11 +71,11 @@ static fb_status share_layer(const fb_bound_rule *sharer, fb_ops *ops,
     status = sharer->rule->share(ops, in, sharer->params, k);
     fb_scope_close(ops);
     if (status != FB_OK || sum_of(k, in->kv_heads) == in->total) return status;
-    return fb_fail(
-        FB_BUDGET, "rule '%s' shares %lld %s in layer %lld; the budget has %lld",
-        sharer->text, (long long)sum_of(k, in->kv_heads),
-        fb_plural(sum_of(k, in->kv_heads), "entry", "entries"), (long long)in->layer,
-        (long long)in->total);
+    return fb_fail(FB_BUDGET,
+                   "rule '%s' shares %lld %s in layer %lld; the budget has %lld",
+                   sharer->text, (long long)sum_of(k, in->kv_heads),
+                   fb_plural(sum_of(k, in->kv_heads), "entry", "entries"),
+                   (long long)in->layer, (long long)in->total);
 }
 
 /* Divides each layer's sum anew. */

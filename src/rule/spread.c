@@ -32,8 +32,8 @@ static void divide(struct spread *s)
     }
     for (int64_t i = 0; i < s->n; i++)
         if (!s->is_fixed[i])
-            s->part[i] = weights > 0 ? left / weights * s->weight[i]
-                                     : left / (double)n_open;
+            s->part[i] =
+                weights > 0 ? left / weights * s->weight[i] : left / (double)n_open;
 }
 
 /* Where layers lie beyond a bound, those on the side with the larger sum of excesses are
@@ -74,8 +74,8 @@ void fb_whole_parts(const double *part, int64_t n, int64_t total, int64_t high,
         int64_t best = -1;
 
         for (int64_t i = 0; i < n; i++)
-            if (out[i] < high && (best < 0 || part[i] - (double)out[i] >
-                                                  part[best] - (double)out[best]))
+            if (out[i] < high &&
+                (best < 0 || part[i] - (double)out[i] > part[best] - (double)out[best]))
                 best = i;
         if (best < 0) return; /* all are full */
         out[best]++;

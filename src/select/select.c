@@ -127,8 +127,8 @@ static fb_status choose_layer(const struct choice *c, int64_t layer)
     const fb_selector *in = c->in;
     const int64_t n_protected = c->p.sink + c->p.recent;
     int64_t k[FB_MAX_KV_HEADS], most = 0;
-    const fb_select_input select = {c->scores[layer], layer,     in->layers, in->kv_heads,
-                                    c->p.sink,        in->n,     k};
+    const fb_select_input select = {c->scores[layer], layer, in->layers, in->kv_heads,
+                                    c->p.sink,        in->n, k};
     fb_tensor order, best;
 
     for (int64_t g = 0; g < in->kv_heads; g++) {

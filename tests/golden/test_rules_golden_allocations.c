@@ -59,8 +59,8 @@ static fb_signals see(int layer)
         .kv_heads = kv_heads,
         .n = n,
         .m = n,
-        .window_attention = fb_from_host(ops, FB_F32, 3, shape,
-                                         attention + layer * heads * window * n),
+        .window_attention =
+            fb_from_host(ops, FB_F32, 3, shape, attention + layer * heads * window * n),
         .position = fb_signal_position(ops, n),
     };
 }
@@ -84,17 +84,18 @@ static void select_case(fb_selection *out, const fb_bound_rule *rule, json_t *no
         scores[l] = score_of(rule, &signals);
         measured[l] = fb_bound_rule_measure(rule, ops, &signals, scores[l]);
     }
-    assert_ok(fb_select(out, ops,
-                        &(fb_selector){.rule = rule,
-                                       .protect = {FB_PROTECT_EXPERIMENT,
-                                                   (int64_t)golden_number(node, "sink"),
-                                                   (int64_t)golden_number(node, "recent")},
-                                       .layers = layers,
-                                       .kv_heads = kv_heads,
-                                       .n = n,
-                                       .scores = scores,
-                                       .measured = measured},
-                        (int64_t)golden_number(node, "k")));
+    assert_ok(
+        fb_select(out, ops,
+                  &(fb_selector){.rule = rule,
+                                 .protect = {FB_PROTECT_EXPERIMENT,
+                                             (int64_t)golden_number(node, "sink"),
+                                             (int64_t)golden_number(node, "recent")},
+                                 .layers = layers,
+                                 .kv_heads = kv_heads,
+                                 .n = n,
+                                 .scores = scores,
+                                 .measured = measured},
+                  (int64_t)golden_number(node, "k")));
 }
 
 static void compare(const fb_selection *ours, json_t *node, const char *name)

@@ -166,8 +166,8 @@ static tally check_ratio(const subject *s, int r, const npy *masks, int64_t valu
                          double ratio, json_t *near)
 {
     const fb_protect protect = {.kind = FB_PROTECT_PUBLISHED};
-    const int64_t k =
-        counts_itself(pairs[r].press) ? entries_in(masks, value) : entries_at(ratio, s->ids.n);
+    const int64_t k = counts_itself(pairs[r].press) ? entries_in(masks, value)
+                                                    : entries_at(ratio, s->ids.n);
     fb_variant *variant;
     tally sum;
 

@@ -53,21 +53,12 @@ static fb_status spread(fb_ops *ops, const fb_spread_input *in, const void *para
 }
 
 static const fb_rule plain = {FB_RULE_HEAD, .name = "plain", .score = score};
-static const fb_rule wrapper = {FB_RULE_HEAD,
-                                .kind = FB_KIND_WRAPPER,
-                                .name = "wrapper",
-                                .n_inner = 1,
-                                .wrap = wrap};
-static const fb_rule sharer = {FB_RULE_HEAD,
-                               .kind = FB_KIND_ALLOCATION,
-                               .name = "sharer",
-                               .n_inner = 1,
-                               .share = share};
-static const fb_rule spreader = {FB_RULE_HEAD,
-                                 .kind = FB_KIND_ALLOCATION,
-                                 .name = "spreader",
-                                 .n_inner = 1,
-                                 .spread = spread};
+static const fb_rule wrapper = {FB_RULE_HEAD, .kind = FB_KIND_WRAPPER,
+                                .name = "wrapper", .n_inner = 1, .wrap = wrap};
+static const fb_rule sharer = {FB_RULE_HEAD, .kind = FB_KIND_ALLOCATION,
+                               .name = "sharer", .n_inner = 1, .share = share};
+static const fb_rule spreader = {FB_RULE_HEAD, .kind = FB_KIND_ALLOCATION,
+                                 .name = "spreader", .n_inner = 1, .spread = spread};
 
 static void refuses(const fb_rule *rule, fb_status status, const char *words)
 {
@@ -215,7 +206,8 @@ static void only_an_allocation_over_layers_goes_around_one_within_a_layer(void *
     refuses_around(&spreader, "flat(knorm)", "one of them can share the budget");
     refuses_around(&sharer, "flat(knorm)", "one of them can share the budget");
     refuses_around(&sharer, "adakv(knorm)", "one of them can share the budget");
-    refuses_around(&wrapper, "adakv(knorm)", "must be outermost; write 'adakv(wrapper(");
+    refuses_around(&wrapper, "adakv(knorm)",
+                   "must be outermost; write 'adakv(wrapper(");
     refuses_around(&wrapper, "flat(knorm)", "must be outermost");
     refuses_around(&spreader, "flat(adakv(knorm))", "one of them can share the budget");
 }
@@ -239,9 +231,10 @@ static void nothing_but_a_share_goes_around_a_choice_by_the_budget(void **state)
     takes_around(&chooser, "knorm");
     takes_around(&sharer, "chunk(knorm)");
     takes_around(&spreader, "chunk(knorm)");
-    refuses_around(&wrapper, "chunk(knorm)",
-                   "'chunk' chooses entries by the budget, so nothing but a share of the "
-                   "budget goes around it; 'wrapper' does");
+    refuses_around(
+        &wrapper, "chunk(knorm)",
+        "'chunk' chooses entries by the budget, so nothing but a share of the "
+        "budget goes around it; 'wrapper' does");
     refuses_around(&chooser, "span(knorm)", "'span' chooses entries by the budget");
 }
 

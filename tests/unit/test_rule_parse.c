@@ -31,9 +31,10 @@ static void an_expression_is_made_canonical(void **state)
             "normalise=none)");
     becomes("blend(snapkv:window=16, recency, weights=0.5/0.5)",
             "blend(snapkv:window=16,kernel=5,pool=avg,recency,weights=0.5/0.5)");
-    becomes("adakv(blend(tova,h2o:recent=0.25))",
-            "adakv(blend(tova,h2o:recent=0.25,weights=0.7/0.3),safeguard=0.2,form=floor,"
-            "normalise=none)");
+    becomes(
+        "adakv(blend(tova,h2o:recent=0.25))",
+        "adakv(blend(tova,h2o:recent=0.25,weights=0.7/0.3),safeguard=0.2,form=floor,"
+        "normalise=none)");
 }
 
 static void refuses(const char *expression, const char *part)

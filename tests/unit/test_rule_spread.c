@@ -143,7 +143,8 @@ static void layers_in_another_order_get_the_same(void **state)
         assert_ok(fb_spread_by_weight(&in, weight, k));
         assert_ok(fb_spread_by_weight(&in, turned, other));
         for (int64_t l = 0; l < n; l++)
-            assert_memory_equal(k + l * in.kv_heads, other + (l + shift) % n * in.kv_heads,
+            assert_memory_equal(k + l * in.kv_heads,
+                                other + (l + shift) % n * in.kv_heads,
                                 (size_t)in.kv_heads * sizeof *k);
     }
 }
@@ -168,7 +169,8 @@ static void equal_remainders_go_to_lower_layers_and_heads(void **state)
     static const int64_t wanted[] = {4, 4, 4, 3, 4, 3, 1, 1};
     int64_t k[8];
 
-    (void)state; /* of 24: the last layer is lifted to 2, the others have 7 + 1/3 each */
+    (void)
+        state; /* of 24: the last layer is lifted to 2, the others have 7 + 1/3 each */
     assert_ok(fb_spread_by_weight(&in, (double[]){1, 1, 1, 0}, k));
     assert_memory_equal(k, wanted, sizeof k);
 }
@@ -264,9 +266,9 @@ static void count_slowly(int64_t all_rows, int64_t first, int64_t n, int64_t *co
                 better += place[j] >= first &&
                           (number[j] > number[own] ||
                            (number[j] == number[own] &&
-                            (j / n_columns < r || (j / n_columns == r &&
-                                                   is_before(number + r * n_columns,
-                                                             j % n_columns, i)))));
+                            (j / n_columns < r ||
+                             (j / n_columns == r &&
+                              is_before(number + r * n_columns, j % n_columns, i)))));
             count[r] += better < n;
         }
     }
@@ -288,14 +290,17 @@ static void ranks_of_all_layers_share_as_counted_slowly(void **state)
         in.k = in.n_protected + 1 + (int64_t)draw((uint64_t)n_columns);
         sure = (int64_t)draw((uint64_t)in.k + 3);
         first = sure - in.n_protected;
-        first = first < 0 ? 0 : first > in.k - in.n_protected ? in.k - in.n_protected : first;
+        first = first < 0                       ? 0
+                : first > in.k - in.n_protected ? in.k - in.n_protected
+                                                : first;
         for (int64_t j = 0; j < in.n_layers * n_rows * n_columns; j++)
             number[j] = (float)draw(12) - 4; /* many ties */
         assert_ok(fb_spread_by_rank(ops, &in, rows, NULL, sure, k));
         count_slowly(in.n_layers * n_rows, first,
                      in.n_layers * n_rows * (in.k - in.n_protected - first), count);
         for (int64_t j = 0; j < in.n_layers * in.kv_heads; j++)
-            assert_int_equal(k[j], in.n_protected + count[is_one_row ? j / in.kv_heads : j]);
+            assert_int_equal(k[j],
+                             in.n_protected + count[is_one_row ? j / in.kv_heads : j]);
         assert_int_equal(sum(k, in.n_layers * in.kv_heads),
                          in.n_layers * in.kv_heads * in.k);
     }
@@ -328,7 +333,8 @@ static void pieces_begin_at_multiples_of_their_size_and_come_back(void **state)
 
     (void)state;
     fb_scope_open(ops);
-    pieces = fb_pieces(ops, fb_from_host(ops, FB_F32, 2, (int64_t[]){2, 5}, x), 6, 4, 0);
+    pieces =
+        fb_pieces(ops, fb_from_host(ops, FB_F32, 2, (int64_t[]){2, 5}, x), 6, 4, 0);
     assert_int_equal(fb_size(ops, pieces, 1), 2);
     assert_ok(fb_to_host(ops, pieces, out, sizeof out));
     assert_memory_equal(out, wanted, sizeof out);
