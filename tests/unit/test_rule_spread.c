@@ -201,12 +201,12 @@ static void a_weight_that_is_no_number_is_refused(void **state)
     int64_t k[2];
 
     (void)state;
-    assert_fails(fb_spread_by_weight(&in, (double[]){1, NAN}, k), FB_DEFECT,
+    assert_fails(fb_spread_by_weight(&in, (double[]){1, (double)NAN}, k), FB_DEFECT,
                  "weight of layer 1");
     assert_fails(fb_spread_by_weight(&in, (double[]){-1, 1}, k), FB_DEFECT,
                  "weight of layer 0 is -1");
-    assert_fails(fb_spread_by_weight(&in, (double[]){INFINITY, 1}, k), FB_DEFECT,
-                 "0 or more");
+    assert_fails(fb_spread_by_weight(&in, (double[]){(double)INFINITY, 1}, k),
+                 FB_DEFECT, "0 or more");
 }
 
 static void whole_parts_have_the_total_and_the_largest_remainders(void **state)
