@@ -159,7 +159,13 @@ typedef struct fb_share_input {
     int64_t n_protected; /* of them stay in any case, and count */
     int64_t total;       /* entries of the layer, all heads together */
     int64_t k;           /* floor(total / kv_heads): of a head under an equal split */
+    double *room;        /* [kv_heads] for numbers of the allocation's own */
 } fb_share_input;
+
+/* Whole numbers for `part` [n], not negative, together exactly `total`, each at most
+ * `high`: the largest remainders are rounded up, equal ones from the first on. */
+void fb_whole_parts(const double *part, int64_t n, int64_t total, int64_t high,
+                    int64_t *out);
 
 /* For allocations: every head is sure of its best `sure` entries (protected ones
  * first), the rest of the layer's total goes to the highest of all heads' other
@@ -174,7 +180,11 @@ typedef struct fb_spread_input {
     int64_t n_layers, kv_heads;
     int64_t m, n_protected; /* of every head */
     int64_t k;              /* entries per head under an equal split */
+    double *room;           /* [n_layers] for numbers of the allocation's own */
 } fb_spread_input;
+
+/* The elements of a tensor of f32 with `n` of them, for `share` and `spread`. */
+fb_status fb_numbers(fb_ops *ops, fb_tensor a, double *out, int64_t n);
 
 /* For allocations: entries of each head, `k_out` [n_layers * kv_heads], together exactly
  * n_layers * kv_heads * k, in proportion to weight [n_layers] (not negative) by largest
@@ -183,6 +193,18 @@ typedef struct fb_spread_input {
  * first. */
 fb_status fb_spread_by_weight(const fb_spread_input *in, const double *weight,
                               int64_t *k_out);
+/* The same of what is left beside the protected entries, which every head has first. */
+fb_status fb_spread_rest_by_weight(const fb_spread_input *in, const double *weight,
+                                   int64_t *k_out);
+
+/* Numbers [rows, columns] of a layer, rows = kv_heads, or 1 for all heads alike. */
+typedef fb_tensor fb_layer_rows(fb_ops *ops, const fb_spread_input *in, int64_t layer,
+                                const void *params);
+/* For allocations: what fb_share_by_rank does in a layer, over all layers: every row is
+ * sure of its best `sure`, protected entries counted, the rest of the budget goes to the
+ * highest of all other numbers, equal ones to the lower layer, then the lower row. */
+fb_status fb_spread_by_rank(fb_ops *ops, const fb_spread_input *in, fb_layer_rows *rows,
+                            const void *params, int64_t sure, int64_t *k_out);
 
 /* --- choosing --- */
 
@@ -194,6 +216,15 @@ typedef struct fb_select_input {
     int64_t m;        /* entries of a head */
     const int64_t *k; /* [kv_heads] how many of the columns stay */
 } fb_select_input;
+
+/* Below every number; in an order: leaves even where the budget has room. */
+#define FB_LOWEST (-__builtin_inf())
+
+/* For rules that choose by pieces of the text: x [rows, n], whose column 0 is entry
+ * `first`, as [rows, pieces, size], cut where the place of an entry is a multiple of
+ * `size`, `fill` where there is no column; and back. */
+fb_tensor fb_pieces(fb_ops *ops, fb_tensor x, int64_t first, int64_t size, double fill);
+fb_tensor fb_from_pieces(fb_ops *ops, fb_tensor x, int64_t first, int64_t n);
 
 typedef struct fb_rule {
     int abi;     /* FB_RULE_ABI */
@@ -208,6 +239,8 @@ typedef struct fb_rule {
     const fb_param *params;
     size_t params_bytes;
 
+    /* Once, before `choose`: refuses settings that make no sense together (FB_USAGE). */
+    fb_status (*check)(const void *params);
     /* Once, before the run: the choices that follow from the parameters. `choices`
      * comes zeroed; of a wrapper or allocation it holds what the inner rules chose,
      * joined. */
@@ -231,7 +264,8 @@ typedef struct fb_rule {
     fb_tensor (*measure)(fb_ops *ops, const fb_signals *see, fb_tensor score,
                          const void *params);
     /* Rules and wrappers whose choice depends on the budget: an order [kv_heads, m -
-     * n_protected], whose k[g] highest stay. Without it that is the score. */
+     * n_protected], whose k[g] highest stay, but for FB_LOWEST. Without it that is the
+     * score. */
     fb_tensor (*select)(fb_ops *ops, const fb_select_input *in, const void *params);
 
     /* Rules with a state: after each block of tokens, the new state [kv_heads, state_rows,

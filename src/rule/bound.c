@@ -198,6 +198,9 @@ fb_status fb_bound_rule_finish(fb_bound_rule *bound)
     }
     if (bound->rule->kind == FB_KIND_ALLOCATION)
         bound->choices.planes = bound->inner[0]->choices.planes;
+    if (bound->rule->check != NULL)
+        FB_TRY(fb_context(bound->rule->check(bound->params), "rule '%s'",
+                          bound->rule->name));
     if (bound->rule->choose != NULL)
         bound->rule->choose(bound->params, &bound->choices);
     bound->own_state = bound->choices.state_rows;

@@ -102,6 +102,8 @@ fb_tensor fb_bound_rule_measure(const fb_bound_rule *rule, fb_ops *ops,
  * evenly. */
 FB_MUST_USE fb_status fb_bound_rule_share(const fb_bound_rule *rule, fb_ops *ops,
                                           const fb_spread_input *in, int64_t *k_out);
+/* Whether it chooses by an order that is not its score. */
+bool fb_bound_rule_chooses(const fb_bound_rule *rule);
 /* The order in which entries of a layer are chosen under one budget [kv_heads, columns]. */
 fb_tensor fb_bound_rule_order(const fb_bound_rule *rule, fb_ops *ops,
                               const fb_select_input *in);

@@ -226,15 +226,26 @@ fb_tensor fb_bound_rule_measure(const fb_bound_rule *rule, fb_ops *ops,
     return fb_scope_return(ops, rule->rule->measure(ops, see, score, rule->params));
 }
 
+/* Inside of allocations. */
+static const fb_bound_rule *find_chooser(const fb_bound_rule *rule)
+{
+    while (rule->rule->kind == FB_KIND_ALLOCATION)
+        rule = rule->inner[0];
+    return rule;
+}
+
+bool fb_bound_rule_chooses(const fb_bound_rule *rule)
+{
+    return find_chooser(rule)->rule->select != NULL;
+}
+
 fb_tensor fb_bound_rule_order(const fb_bound_rule *rule, fb_ops *ops,
                               const fb_select_input *in)
 {
-    const fb_bound_rule *chooser = rule;
+    const fb_bound_rule *chooser = find_chooser(rule);
     const int64_t columns = fb_size(ops, in->scores, COLUMNS);
     fb_tensor order;
 
-    while (chooser->rule->kind == FB_KIND_ALLOCATION)
-        chooser = chooser->inner[0];
     if (chooser->rule->select == NULL) return in->scores;
     order = chooser->rule->select(ops, in, chooser->params);
     if (fb_ops_status(ops) != FB_OK) return FB_NONE;

@@ -62,30 +62,48 @@ static int64_t sum_of(const int64_t *k, int64_t n)
     return sum;
 }
 
+static fb_status share_layer(const fb_bound_rule *sharer, fb_ops *ops,
+                             const fb_share_input *in, int64_t *k)
+{
+    fb_status status;
+
+    fb_scope_open(ops);
+    status = sharer->rule->share(ops, in, sharer->params, k);
+    fb_scope_close(ops);
+    if (status != FB_OK || sum_of(k, in->kv_heads) == in->total) return status;
+    return fb_fail(FB_BUDGET,
+                   "rule '%s' shares %lld %s in layer %lld; the budget has %lld",
+                   sharer->text, (long long)sum_of(k, in->kv_heads),
+                   fb_plural(sum_of(k, in->kv_heads), "entry", "entries"),
+                   (long long)in->layer, (long long)in->total);
+}
+
 /* Divides each layer's sum anew. */
 static fb_status share_layers(const fb_bound_rule *sharer, fb_ops *ops,
                               const fb_spread_input *in, int64_t *k)
 {
+    const int64_t heads = in->kv_heads;
+    double *room = fb_zalloc(FB_ACCOUNT_scratch, (size_t)heads * sizeof *room);
     fb_status status = FB_OK;
 
+    if (room == NULL) return fb_fail(FB_NO_MEMORY, "no memory to share a budget");
     for (int64_t layer = 0; status == FB_OK && layer < in->n_layers; layer++) {
-        int64_t *own = k + layer * in->kv_heads;
-        const int64_t total = sum_of(own, in->kv_heads);
-        const fb_share_input share = {in->scores[layer],  layer, in->n_layers,
-                                      in->kv_heads,       in->m, in->n_protected,
-                                      total,              total / in->kv_heads};
+        int64_t *own = k + layer * heads;
+        const int64_t total = sum_of(own, heads);
 
-        fb_scope_open(ops);
-        status = sharer->rule->share(ops, &share, sharer->params, own);
-        fb_scope_close(ops);
-        if (status == FB_OK && sum_of(own, in->kv_heads) != total)
-            status = fb_fail(FB_BUDGET,
-                             "rule '%s' shares %lld %s in layer %lld; the budget has "
-                             "%lld",
-                             sharer->text, (long long)sum_of(own, in->kv_heads),
-                             fb_plural(sum_of(own, in->kv_heads), "entry", "entries"),
-                             (long long)layer, (long long)total);
+        status = share_layer(sharer, ops,
+                             &(fb_share_input){.scores = in->scores[layer],
+                                               .layer = layer,
+                                               .n_layers = in->n_layers,
+                                               .kv_heads = heads,
+                                               .m = in->m,
+                                               .n_protected = in->n_protected,
+                                               .total = total,
+                                               .k = total / heads,
+                                               .room = room},
+                             own);
     }
+    fb_free(room);
     return status;
 }
 
@@ -107,6 +125,23 @@ static fb_status check_share(const fb_bound_rule *rule, const fb_spread_input *i
                    rule->text, (long long)total, (long long)(n * in->k));
 }
 
+/* Shares over layers, with room for a number of each. */
+static fb_status spread(const fb_bound_rule *rule, fb_ops *ops,
+                        const fb_spread_input *in, int64_t *k_out)
+{
+    const size_t n = (size_t)in->n_layers;
+    fb_spread_input own = *in;
+    fb_status status;
+
+    own.room = fb_zalloc(FB_ACCOUNT_scratch, n * sizeof *own.room);
+    if (own.room == NULL) return fb_fail(FB_NO_MEMORY, "no memory to share a budget");
+    fb_scope_open(ops);
+    status = rule->rule->spread(ops, &own, rule->params, k_out);
+    fb_scope_close(ops);
+    fb_free(own.room);
+    return status;
+}
+
 fb_status fb_bound_rule_share(const fb_bound_rule *rule, fb_ops *ops,
                               const fb_spread_input *in, int64_t *k_out)
 {
@@ -114,8 +149,7 @@ fb_status fb_bound_rule_share(const fb_bound_rule *rule, fb_ops *ops,
 
     for (int64_t i = 0; i < in->n_layers * in->kv_heads; i++)
         k_out[i] = in->k;
-    if (rule->rule->spread != NULL)
-        FB_TRY(rule->rule->spread(ops, in, rule->params, k_out));
+    if (rule->rule->spread != NULL) FB_TRY(spread(rule, ops, in, k_out));
     if (sharer != NULL) FB_TRY(share_layers(sharer, ops, in, k_out));
     FB_TRY(fb_ops_status(ops));
     return check_share(rule, in, k_out);

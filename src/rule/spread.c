@@ -6,7 +6,7 @@
 #include "base/number.h"
 
 #include <flexbudget/rule.h>
-#include <string.h>
+#include <math.h>
 
 /* What each layer gets of `total` entries, between `low` and `high`. */
 struct spread {
@@ -32,8 +32,8 @@ static void divide(struct spread *s)
     }
     for (int64_t i = 0; i < s->n; i++)
         if (!s->is_fixed[i])
-            s->part[i] = weights > 0 ? left / weights * s->weight[i]
-                                     : left / (double)n_open;
+            s->part[i] =
+                weights > 0 ? left / weights * s->weight[i] : left / (double)n_open;
 }
 
 /* Where layers lie beyond a bound, those on the side with the larger sum of excesses are
@@ -61,27 +61,35 @@ static bool bound_some(struct spread *s)
     return is_any;
 }
 
-/* Whole entries: the largest remainders are rounded up, equal ones in lower layers. */
-static void round_parts(struct spread *s)
+void fb_whole_parts(const double *part, int64_t n, int64_t total, int64_t high,
+                    int64_t *out)
 {
-    int64_t left = s->total;
+    int64_t left = total;
 
-    for (int64_t i = 0; i < s->n; i++) {
-        s->count[i] = (int64_t)s->part[i];
-        left -= s->count[i];
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = fb_smaller((int64_t)part[i], high);
+        left -= out[i];
     }
     while (left > 0) {
         int64_t best = -1;
 
-        for (int64_t i = 0; i < s->n; i++)
-            if (s->count[i] < s->high &&
-                (best < 0 || s->part[i] - (double)s->count[i] >
-                                 s->part[best] - (double)s->count[best]))
+        for (int64_t i = 0; i < n; i++)
+            if (out[i] < high &&
+                (best < 0 || part[i] - (double)out[i] > part[best] - (double)out[best]))
                 best = i;
-        if (best < 0) return; /* all layers are full */
-        s->count[best]++;
+        if (best < 0) return; /* all are full */
+        out[best]++;
         left--;
     }
+}
+
+static fb_status check_weights(const double *weight, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(weight[i]) || weight[i] < 0)
+            return fb_fail(FB_DEFECT, "the weight of layer %lld is %g; 0 or more",
+                           (long long)i, weight[i]);
+    return FB_OK;
 }
 
 fb_status fb_spread_by_weight(const fb_spread_input *in, const double *weight,
@@ -97,7 +105,7 @@ fb_status fb_spread_by_weight(const fb_spread_input *in, const double *weight,
                        .part = fb_zalloc(FB_ACCOUNT_scratch, n * sizeof(double)),
                        .is_fixed = fb_zalloc(FB_ACCOUNT_scratch, n * sizeof(bool)),
                        .count = fb_zalloc(FB_ACCOUNT_scratch, n * sizeof(int64_t))};
-    fb_status status = FB_OK;
+    fb_status status = check_weights(weight, in->n_layers);
 
     if (s.part == NULL || s.is_fixed == NULL || s.count == NULL)
         status = fb_fail(FB_NO_MEMORY, "no memory to share a budget");
@@ -105,7 +113,7 @@ fb_status fb_spread_by_weight(const fb_spread_input *in, const double *weight,
         do
             divide(&s);
         while (bound_some(&s));
-        round_parts(&s);
+        fb_whole_parts(s.part, s.n, s.total, s.high, s.count);
         for (int64_t i = 0; i < s.n * heads; i++)
             k_out[i] = (s.count[i / heads] + heads - 1 - i % heads) / heads;
     }
@@ -113,4 +121,18 @@ fb_status fb_spread_by_weight(const fb_spread_input *in, const double *weight,
     fb_free(s.is_fixed);
     fb_free(s.count);
     return status;
+}
+
+fb_status fb_spread_rest_by_weight(const fb_spread_input *in, const double *weight,
+                                   int64_t *k_out)
+{
+    fb_spread_input rest = *in;
+
+    rest.m -= in->n_protected;
+    rest.k -= in->n_protected;
+    rest.n_protected = 0;
+    FB_TRY(fb_spread_by_weight(&rest, weight, k_out));
+    for (int64_t i = 0; i < in->n_layers * in->kv_heads; i++)
+        k_out[i] += in->n_protected;
+    return FB_OK;
 }

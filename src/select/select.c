@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/number.h"
 
+#include <math.h>
 #include <string.h>
 
 /* What stays in every head before the rule has a say. */
@@ -99,10 +100,12 @@ struct choice {
     fb_tensor *first;  /* [layers] their first plane */
     int64_t *k;        /* [layers * kv_heads] entries of each head */
     int64_t *best;     /* room for a layer [kv_heads, n] */
+    float *value;      /* the same, of an order that is not the score; else NULL */
     uint8_t *stays;    /* [n] */
 };
 
-/* Marks the best k entries of each head, taken from `best` [kv_heads, most]. */
+/* Marks the best k entries of each head, taken from `best` [kv_heads, most], but for
+ * those that leave in any case. */
 static fb_status keep_best(const struct choice *c, int64_t layer, int64_t most,
                            const int64_t *k)
 {
@@ -110,8 +113,10 @@ static fb_status keep_best(const struct choice *c, int64_t layer, int64_t most,
 
     for (int64_t g = 0; g < in->kv_heads; g++) {
         mark_protected(c->stays, in->n, c->p);
-        for (int64_t i = 0; i < k[g]; i++)
+        for (int64_t i = 0; i < k[g]; i++) {
+            if (c->value != NULL && c->value[g * most + i] == -INFINITY) break;
             c->stays[c->p.sink + c->best[g * most + i]] = 1;
+        }
         FB_TRY(fb_kept_set(&c->out->kept, layer * in->kv_heads + g, c->stays, in->n));
     }
     return FB_OK;
@@ -122,17 +127,21 @@ static fb_status choose_layer(const struct choice *c, int64_t layer)
     const fb_selector *in = c->in;
     const int64_t n_protected = c->p.sink + c->p.recent;
     int64_t k[FB_MAX_KV_HEADS], most = 0;
-    const fb_select_input select = {c->scores[layer], layer,     in->layers, in->kv_heads,
-                                    c->p.sink,        in->n,     k};
-    fb_tensor order;
+    const fb_select_input select = {c->scores[layer], layer, in->layers, in->kv_heads,
+                                    c->p.sink,        in->n, k};
+    fb_tensor order, best;
 
     for (int64_t g = 0; g < in->kv_heads; g++) {
         k[g] = c->k[layer * in->kv_heads + g] - n_protected;
         most = fb_larger(most, k[g]);
     }
     order = fb_bound_rule_order(in->rule, c->ops, &select);
-    FB_TRY(fb_to_host(c->ops, fb_topk(c->ops, order, most), c->best,
+    best = fb_topk(c->ops, order, most);
+    FB_TRY(fb_to_host(c->ops, best, c->best,
                       (size_t)(in->kv_heads * most) * sizeof *c->best));
+    if (c->value != NULL)
+        FB_TRY(fb_to_host(c->ops, fb_gather(c->ops, order, best), c->value,
+                          (size_t)(in->kv_heads * most) * sizeof *c->value));
     return keep_best(c, layer, most, k);
 }
 
@@ -176,12 +185,17 @@ static fb_status open_choice(struct choice *c)
 {
     const size_t layers = (size_t)c->in->layers, heads = (size_t)c->in->kv_heads;
     const size_t n = (size_t)c->in->n;
+    const bool chooses = fb_bound_rule_chooses(c->in->rule);
 
     c->scores = fb_alloc(FB_ACCOUNT_scratch, layers * sizeof *c->scores);
     c->first = fb_alloc(FB_ACCOUNT_scratch, layers * sizeof *c->first);
     c->k = fb_alloc(FB_ACCOUNT_scratch, layers * heads * sizeof *c->k);
     c->best = fb_alloc(FB_ACCOUNT_scratch, fb_size_mul(heads * n, sizeof *c->best));
-    if (c->scores != NULL && c->first != NULL && c->k != NULL && c->best != NULL)
+    if (chooses)
+        c->value =
+            fb_alloc(FB_ACCOUNT_scratch, fb_size_mul(heads * n, sizeof *c->value));
+    if (c->scores != NULL && c->first != NULL && c->k != NULL && c->best != NULL &&
+        (c->value != NULL || !chooses))
         return FB_OK;
     return fb_fail(FB_NO_MEMORY, "no memory to select entries");
 }
@@ -192,6 +206,7 @@ static void close_choice(struct choice *c)
     fb_free(c->first);
     fb_free(c->k);
     fb_free(c->best);
+    fb_free(c->value);
 }
 
 static fb_status choose(fb_selection *out, fb_ops *ops, const fb_selector *in,

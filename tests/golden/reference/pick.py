@@ -23,6 +23,9 @@ PRESSES = ["knorm", "keydiff", "tova", "snapkv", "snapkv_w16", "streaming_llm",
            "compactor"]
 GENERATED = PRESSES[:8]
 SKETCH = "leverage_sketch_Phi.npy"
+WRAPPED = ["pyramidkv", "pyramidkv_w4_b10", "chunkkv_snapkv", "entropy_chunkkv_snapkv",
+           "chunk_knorm"]  # the scores are an inner rule's
+PRESSES = PRESSES + WRAPPED
 RENUMBERED = "keyrerotation_knorm"  # keeps what knorm keeps, at new positions
 PRESS_FIELDS = ["class", "note", "values", "n_kept", "attention"]
 
@@ -62,7 +65,7 @@ def pick_kept(ref, out):
         dump({x: {f: presses[x][f] for f in PRESS_FIELDS} for x in PRESSES},
              dst, "manifest.json")
         for x in PRESSES:
-            for end in ["kept.npy", "near.json"] + ["scores.npy"] * (p == SCORED):
+            for end in ["kept.npy", "near.json"] + ["scores.npy"] * (p == SCORED and x not in WRAPPED):
                 name = os.path.join(src, f"{x}.{end}")
                 if os.path.exists(name):
                     shutil.copy(name, dst)

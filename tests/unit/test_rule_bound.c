@@ -1,0 +1,279 @@
+/* test_rule_bound.c - rules and trees of rules that are refused, and those that are not.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rule/rule.h"
+#include "tests/support/test.h"
+
+/* --- rules that do nothing ------------------------------------------------------- */
+
+static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
+{
+    (void)ops;
+    (void)see;
+    (void)params;
+    return FB_NONE;
+}
+
+static fb_tensor wrap(fb_ops *ops, const fb_signals *see, const fb_tensor *inner,
+                      const void *params)
+{
+    (void)ops;
+    (void)see;
+    (void)params;
+    return inner[0];
+}
+
+static fb_tensor choose_by_budget(fb_ops *ops, const fb_select_input *in,
+                                  const void *params)
+{
+    (void)ops;
+    (void)params;
+    return in->scores;
+}
+
+static fb_status share(fb_ops *ops, const fb_share_input *in, const void *params,
+                       int64_t *k_out)
+{
+    (void)ops;
+    (void)in;
+    (void)params;
+    (void)k_out;
+    return FB_OK;
+}
+
+static fb_status spread(fb_ops *ops, const fb_spread_input *in, const void *params,
+                        int64_t *k_out)
+{
+    (void)ops;
+    (void)in;
+    (void)params;
+    (void)k_out;
+    return FB_OK;
+}
+
+static const fb_rule plain = {FB_RULE_HEAD, .name = "plain", .score = score};
+static const fb_rule wrapper = {FB_RULE_HEAD, .kind = FB_KIND_WRAPPER,
+                                .name = "wrapper", .n_inner = 1, .wrap = wrap};
+static const fb_rule sharer = {FB_RULE_HEAD, .kind = FB_KIND_ALLOCATION,
+                               .name = "sharer", .n_inner = 1, .share = share};
+static const fb_rule spreader = {FB_RULE_HEAD, .kind = FB_KIND_ALLOCATION,
+                                 .name = "spreader", .n_inner = 1, .spread = spread};
+
+static void refuses(const fb_rule *rule, fb_status status, const char *words)
+{
+    fb_bound_rule *bound;
+
+    assert_fails(fb_rule_bind(&bound, rule), status, words);
+    assert_null(bound);
+}
+
+static void refuses_around(const fb_rule *rule, const char *inner, const char *words)
+{
+    fb_bound_rule *bound;
+
+    assert_fails(fb_rule_bind_around(&bound, rule, inner), FB_USAGE, words);
+    assert_null(bound);
+}
+
+static void takes_around(const fb_rule *rule, const char *inner)
+{
+    fb_bound_rule *bound;
+
+    assert_ok(fb_rule_bind_around(&bound, rule, inner));
+    fb_bound_rule_free(bound);
+}
+
+/* --- one rule -------------------------------------------------------------------- */
+
+static void a_rule_without_its_formula_is_refused(void **state)
+{
+    fb_rule rule = plain;
+
+    (void)state;
+    rule.score = NULL;
+    refuses(&rule, FB_DEFECT, "rule 'plain' has no formula");
+    rule = wrapper;
+    rule.wrap = NULL;
+    refuses(&rule, FB_DEFECT, "'wrapper' has no formula");
+    rule = sharer;
+    rule.share = NULL;
+    refuses(&rule, FB_DEFECT, "'sharer' has no formula");
+}
+
+static void a_wrong_number_of_inner_rules_is_refused(void **state)
+{
+    fb_rule rule = plain;
+
+    (void)state;
+    rule.n_inner = 1;
+    refuses(&rule, FB_DEFECT, "rule 'plain' asks for 1 inner rules");
+    rule = wrapper;
+    rule.n_inner = -1;
+    refuses(&rule, FB_DEFECT, "asks for -1 inner rules");
+    rule.n_inner = 5;
+    refuses(&rule, FB_DEFECT, "asks for 5 inner rules");
+    rule = sharer;
+    rule.n_inner = 2;
+    refuses(&rule, FB_DEFECT, "'sharer' asks for 2 inner rules");
+    refuses(&wrapper, FB_USAGE, "'wrapper' needs 1 rule between its brackets; 0 given");
+}
+
+/* What `choices` must not say. */
+static void evicts_nothing_and_scores_nothing(const void *params, fb_choices *choices)
+{
+    (void)params;
+    choices->reads = FB_READS_KEYS;
+}
+
+static void pools_evenly(const void *params, fb_choices *choices)
+{
+    (void)params;
+    choices->pool_average = 4;
+}
+
+static void pools_the_maximum_evenly(const void *params, fb_choices *choices)
+{
+    (void)params;
+    choices->pool_max = 2;
+}
+
+static void has_no_window(const void *params, fb_choices *choices)
+{
+    (void)params;
+    choices->reads = FB_READS_WINDOW_ATTENTION;
+}
+
+static void has_no_queries(const void *params, fb_choices *choices)
+{
+    (void)params;
+    choices->reads = FB_READS_QUERIES;
+}
+
+static void reads_past_and_future(const void *params, fb_choices *choices)
+{
+    (void)params;
+    choices->reads = FB_READS_FUTURE | FB_READS_ATTENTION_SUM;
+}
+
+static fb_status is_never_right(const void *params)
+{
+    (void)params;
+    return fb_fail(FB_USAGE, "these two do not go together");
+}
+
+static void choices_that_make_no_sense_are_refused(void **state)
+{
+    fb_rule rule = plain;
+
+    (void)state;
+    rule.choose = pools_evenly;
+    refuses(&rule, FB_USAGE, "an even kernel has no middle");
+    rule.choose = pools_the_maximum_evenly;
+    refuses(&rule, FB_USAGE, "an even kernel has no middle");
+    rule.choose = has_no_window;
+    refuses(&rule, FB_DEFECT, "reads window attention but sets no window");
+    rule.choose = has_no_queries;
+    refuses(&rule, FB_DEFECT, "reads queries but does not say how many");
+    rule.choose = reads_past_and_future;
+    refuses(&rule, FB_USAGE, "which is gone by then");
+    rule.choose = evicts_nothing_and_scores_nothing;
+    rule.score = NULL;
+    refuses(&rule, FB_DEFECT, "rule 'plain' has no score");
+}
+
+static void settings_that_do_not_go_together_are_refused_by_the_rule(void **state)
+{
+    fb_rule rule = plain;
+    fb_bound_rule *bound;
+
+    (void)state;
+    rule.check = is_never_right;
+    refuses(&rule, FB_USAGE, "rule 'plain': these two do not go together");
+    assert_fails(fb_rule_parse(&bound, "entropy_chunk(knorm,size=4,spiky=4)"), FB_USAGE,
+                 "rule 'entropy_chunk': spiky=4 cuts nothing from a chunk of size=4");
+    assert_fails(fb_rule_parse(&bound, "lacache:span=4,overlap=4"), FB_USAGE,
+                 "rule 'lacache': overlap=4 leaves nothing of span=4");
+}
+
+/* --- one around another ---------------------------------------------------------- */
+
+static void only_an_allocation_over_layers_goes_around_one_within_a_layer(void **state)
+{
+    (void)state;
+    takes_around(&spreader, "adakv(knorm)");
+    takes_around(&spreader, "adakv(blend(knorm,recency))");
+    refuses_around(&spreader, "flat(knorm)", "one of them can share the budget");
+    refuses_around(&sharer, "flat(knorm)", "one of them can share the budget");
+    refuses_around(&sharer, "adakv(knorm)", "one of them can share the budget");
+    refuses_around(&wrapper, "adakv(knorm)",
+                   "must be outermost; write 'adakv(wrapper(");
+    refuses_around(&wrapper, "flat(knorm)", "must be outermost");
+    refuses_around(&spreader, "flat(adakv(knorm))", "one of them can share the budget");
+}
+
+static void one_that_shares_in_both_ways_goes_around_no_other(void **state)
+{
+    fb_rule both = sharer;
+
+    (void)state;
+    both.spread = spread;
+    takes_around(&both, "knorm");
+    refuses_around(&both, "adakv(knorm)", "one of them can share the budget");
+}
+
+static void nothing_but_a_share_goes_around_a_choice_by_the_budget(void **state)
+{
+    fb_rule chooser = wrapper;
+
+    (void)state;
+    chooser.select = choose_by_budget;
+    takes_around(&chooser, "knorm");
+    takes_around(&sharer, "chunk(knorm)");
+    takes_around(&spreader, "chunk(knorm)");
+    refuses_around(
+        &wrapper, "chunk(knorm)",
+        "'chunk' chooses entries by the budget, so nothing but a share of the "
+        "budget goes around it; 'wrapper' does");
+    refuses_around(&chooser, "span(knorm)", "'span' chooses entries by the budget");
+}
+
+static void nothing_goes_around_a_rule_that_evicts_nothing(void **state)
+{
+    (void)state;
+    refuses_around(&wrapper, "full", "cannot go around a rule that evicts nothing");
+    refuses_around(&spreader, "full", "cannot go around a rule that evicts nothing");
+}
+
+static void needs_of_an_allocation_and_of_its_rule_add_up(void **state)
+{
+    fb_bound_rule *rule;
+    const fb_choices *choices;
+
+    (void)state;
+    assert_ok(fb_rule_parse(&rule, "cake_layers(adakv(snapkv:window=8),window=16)"));
+    choices = fb_bound_rule_choices(rule);
+    assert_int_equal(choices->window, 16);
+    assert_int_equal(choices->unscored_last, 8);
+    assert_int_equal(choices->min_tokens, 17);
+    fb_bound_rule_free(rule);
+    assert_ok(fb_rule_parse(&rule, "cake_layers(snapkv:window=64)"));
+    assert_int_equal(fb_bound_rule_choices(rule)->window, 64);
+    fb_bound_rule_free(rule);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_rule_without_its_formula_is_refused),
+        cmocka_unit_test(a_wrong_number_of_inner_rules_is_refused),
+        cmocka_unit_test(choices_that_make_no_sense_are_refused),
+        cmocka_unit_test(settings_that_do_not_go_together_are_refused_by_the_rule),
+        cmocka_unit_test(only_an_allocation_over_layers_goes_around_one_within_a_layer),
+        cmocka_unit_test(one_that_shares_in_both_ways_goes_around_no_other),
+        cmocka_unit_test(nothing_but_a_share_goes_around_a_choice_by_the_budget),
+        cmocka_unit_test(nothing_goes_around_a_rule_that_evicts_nothing),
+        cmocka_unit_test(needs_of_an_allocation_and_of_its_rule_add_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
