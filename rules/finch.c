@@ -16,7 +16,7 @@
  */
 #include <flexbudget/rule.h>
 
-enum { QUERIES = 1, ENTRIES = 0 };
+enum { HEADS = 0, ENTRIES = 1, QUERIES = 1 };
 
 struct finch {
     int64_t window, normalise;
@@ -43,7 +43,8 @@ static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
 {
     const struct finch *finch = params;
     const int64_t w = finch->window;
-    const fb_tensor last = fb_narrow(ops, see->position, ENTRIES, see->m - w, w);
+    const fb_tensor own = fb_narrow(ops, see->position, HEADS, 0, 1); /* of any head */
+    const fb_tensor last = fb_narrow(ops, own, ENTRIES, see->m - w, w);
     const fb_tensor before = fb_reshape(ops, last, 2, (int64_t[]){w, 1});
     fb_tensor attention = see->window_attention; /* [heads, w, m] */
 

@@ -127,7 +127,7 @@ static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
     const fb_tensor level =
         join(ops, join(ops, ends[0], survived(ops, &ladder, n)), ends[1]);
 
-    return fb_add(ops, see->position, level, (double)see->m); /* [1, m] */
+    return fb_add(ops, see->position, level, (double)see->m); /* [kv_heads, m] */
 }
 
 const fb_rule fb_rule_lacache = {

@@ -78,7 +78,8 @@ static fb_tensor with_ends(fb_ops *ops, const fb_signals *see, fb_tensor score,
 {
     const int64_t behind = see->m - sink - fb_size(ops, score, ENTRIES);
     const fb_tensor ones = fb_full(ops, 2, (int64_t[]){see->kv_heads, behind}, 1);
-    const fb_tensor last = fb_narrow(ops, see->position, 0, see->m - behind, behind);
+    const fb_tensor last =
+        fb_narrow(ops, see->position, ENTRIES, see->m - behind, behind);
     const fb_tensor tail = fb_add(ops, ones, last, 1 / (double)see->n);
 
     if (sink > 0)

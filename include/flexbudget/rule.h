@@ -30,10 +30,10 @@ typedef enum fb_signal {
     FB_READS_KEYS = 1 << 0,
     FB_READS_VALUES = 1 << 1,
     FB_READS_WINDOW_ATTENTION = 1 << 2, /* and sets `window` */
-    FB_READS_ATTENTION_SUM = 1 << 3, /* of a rule that streams: in `update` alone */
+    FB_READS_ATTENTION_SUM = 1 << 3,    /* of a rule that streams: in `update` alone */
     FB_READS_POSITION = 1 << 4,
     FB_READS_RANDOM = 1 << 5,
-    FB_READS_FUTURE = 1 << 6, /* attention not yet paid: not deployable */
+    FB_READS_FUTURE = 1 << 6,  /* attention not yet paid: not deployable */
     FB_READS_QUERIES = 1 << 7, /* and sets `queries` */
     FB_READS_OUTPUT_WEIGHT = 1 << 8,
     FB_READS_ROTATION = 1 << 9, /* and may call fb_rotation */
@@ -54,11 +54,12 @@ typedef struct fb_signals {
     fb_tensor position;         /* [kv_heads, m] absolute position, f32 */
     fb_tensor random;           /* [kv_heads, m] uniform in (0, 1), by seed and place */
     fb_tensor future_attention; /* [heads, m] mean over question's and answer's rows */
-    fb_tensor queries;       /* [heads, t, head_dim] of the last t = min(queries, n) tokens,
+    fb_tensor queries; /* [heads, t, head_dim] of the last t = min(queries, n) tokens,
                                 after rotary embedding, each at its own position */
-    fb_tensor output_weight; /* [heads, width, head_dim]: what the output projection makes
+    fb_tensor
+        output_weight; /* [heads, width, head_dim]: what the output projection makes
                                 of the values of a query head */
-    double scale;            /* of the logits of attention */
+    double scale;      /* of the logits of attention */
     const struct fb_rotary *rotary; /* for fb_rotation */
 } fb_signals;
 
@@ -210,7 +211,8 @@ fb_status fb_spread_by_rank(fb_ops *ops, const fb_spread_input *in, fb_layer_row
 
 /* One layer when entries are chosen under one budget. */
 typedef struct fb_select_input {
-    fb_tensor scores; /* [planes * kv_heads, m - n_protected] as `score` or `wrap` gave */
+    fb_tensor
+        scores; /* [planes * kv_heads, m - n_protected] as `score` or `wrap` gave */
     int64_t layer, n_layers, kv_heads;
     int64_t first;    /* place of the first column among the entries of the head */
     int64_t m;        /* entries of a head */

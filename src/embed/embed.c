@@ -116,14 +116,14 @@ static fb_status open_budget(fb_event *event, const fb_event_about *about)
 static fb_status check_signals(const fb_event *event)
 {
     const uint32_t reads = fb_bound_rule_choices(event->rule)->reads;
-    const char *what =
-        reads & FB_READS_OUTPUT_WEIGHT ? "output projection"
-        : reads & FB_READS_ROTATION    ? "rotary embedding"
-                                       : NULL;
+    const char *what = reads & FB_READS_OUTPUT_WEIGHT ? "output projection"
+                       : reads & FB_READS_ROTATION    ? "rotary embedding"
+                                                      : NULL;
 
     if (what == NULL) return FB_OK;
-    return fb_fail(FB_UNSUPPORTED, "rule '%s' reads the %s of the model, which is not "
-                                   "given here",
+    return fb_fail(FB_UNSUPPORTED,
+                   "rule '%s' reads the %s of the model, which is not "
+                   "given here",
                    fb_bound_rule_text(event->rule), what);
 }
 
@@ -291,10 +291,11 @@ static fb_signals see(fb_event *event, int64_t layer, const fb_outside *queries,
     if (reads & FB_READS_QUERIES) s.queries = last_queries(event, queries);
     if (reads & FB_READS_KEYS) s.keys = fb_borrow(ops, keys, 1);
     if (reads & FB_READS_VALUES) s.values = fb_borrow(ops, values, 1);
-    if (reads & FB_READS_POSITION) s.position = fb_signal_position(ops, event->kv_heads, event->n, NULL);
+    if (reads & FB_READS_POSITION)
+        s.position = fb_signal_position(ops, event->kv_heads, event->n, NULL);
     if (reads & FB_READS_RANDOM)
-        s.random =
-            fb_signal_random(ops, event->seed, 0, layer, event->kv_heads, event->n, NULL);
+        s.random = fb_signal_random(ops, event->seed, 0, layer, event->kv_heads,
+                                    event->n, NULL);
     return s;
 }
 

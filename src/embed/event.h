@@ -27,7 +27,7 @@ struct fb_event {
     int64_t layers, heads, kv_heads, head_dim, value_dim, n;
     int64_t k; /* entries per head under an equal split */
     uint64_t seed;
-    bool *is_scored;   /* [layers] */
+    bool *is_scored;     /* [layers] */
     fb_tensor *scores;   /* [layers] persistent */
     fb_tensor *measured; /* [layers] persistent, or FB_NONE */
     fb_selection selection;

@@ -79,7 +79,7 @@ static void open_signals(fb_context_pass *pass, bool slides)
     const int64_t width = heads * pass->engine->facts->head_dim;
     fb_ops *ops = pass->engine->ops;
 
-    pass->seen = (fb_layer_signals){FB_NONE};
+    pass->seen = (fb_layer_signals){.sum = FB_NONE};
     if (pass->wants_sum && !slides)
         pass->seen.sum = fb_full(ops, 2, (int64_t[]){heads, n}, 0);
     if (pass->window > 0 && !slides)

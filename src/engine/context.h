@@ -25,12 +25,12 @@ typedef struct fb_context_pass {
     fb_status (*after_layer)(void *self, int64_t layer, const fb_layer_signals *seen);
     void *self;
 
-    fb_angles angles;     /* of all n positions */
-    fb_tensor x;          /* [n, width], in the scope open at the call; output */
+    fb_angles angles;      /* of all n positions */
+    fb_tensor x;           /* [n, width], in the scope open at the call; output */
     fb_layer_signals seen; /* of the layer at work */
-    fb_segment *segments; /* [G] */
-    fb_cache *whole;      /* one layer of all tokens, for a sliding layer at work */
-    int64_t start;        /* first row of the block at work */
+    fb_segment *segments;  /* [G] */
+    fb_cache *whole;       /* one layer of all tokens, for a sliding layer at work */
+    int64_t start;         /* first row of the block at work */
 } fb_context_pass;
 
 FB_MUST_USE fb_status fb_context_run(fb_context_pass *pass);

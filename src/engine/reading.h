@@ -14,8 +14,8 @@ typedef struct fb_scored_rule {
     /* [layers] of [planes * kv_heads, n - unscored]; FB_NONE where it has none */
     fb_tensor *scores;
     fb_tensor *measured; /* [layers] for an allocation over layers; FB_NONE: nothing */
-    fb_ledger ledger; /* plain pass + its signals + its scores */
-    bool has_failed;  /* looking ahead; left out from then on */
+    fb_ledger ledger;    /* plain pass + its signals + its scores */
+    bool has_failed;     /* looking ahead; left out from then on */
 } fb_scored_rule;
 
 struct fb_reading {

@@ -61,7 +61,8 @@ static fb_tensor see_output(const fb_engine *engine, int64_t index)
     return fb_transpose(ops, weight, 0, 1);
 }
 
-fb_signals fb_view_layer(const fb_view *view, int64_t layer, const struct fb_rotary *rotary)
+fb_signals fb_view_layer(const fb_view *view, int64_t layer,
+                         const struct fb_rotary *rotary)
 {
     const uint32_t reads = fb_bound_rule_choices(view->rule)->reads;
     const fb_model_facts *facts = view->engine->facts;
@@ -90,7 +91,8 @@ fb_signals fb_view_layer(const fb_view *view, int64_t layer, const struct fb_rot
                                     view->m, position);
     if (reads & FB_READS_FUTURE) s.future_attention = view->seen.future;
     if (reads & FB_READS_QUERIES) s.queries = see_queries(view);
-    if (reads & FB_READS_OUTPUT_WEIGHT) s.output_weight = see_output(view->engine, layer);
+    if (reads & FB_READS_OUTPUT_WEIGHT)
+        s.output_weight = see_output(view->engine, layer);
     if (reads & FB_READS_ROTATION) s.rotary = rotary;
     return s;
 }

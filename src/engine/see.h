@@ -23,7 +23,8 @@ typedef struct fb_view {
 
 /* Signals of a layer, counted among those that do not slide, that the rule reads, and no
  * others. `rotary` is lent. */
-fb_signals fb_view_layer(const fb_view *view, int64_t layer, const struct fb_rotary *rotary);
+fb_signals fb_view_layer(const fb_view *view, int64_t layer,
+                         const struct fb_rotary *rotary);
 /* What a view lends to fb_rotation; lives as long as the view. */
 struct fb_rotary fb_view_rotary(const fb_view *view);
 

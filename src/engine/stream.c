@@ -91,8 +91,8 @@ static void update_state(fb_stream *s, int64_t layer, int64_t t)
     view.n += t;
     view.m += t;
     view.seen = (fb_layer_signals){.sum = s->sum, .queries = s->queries[layer]};
-    view.state = s->state[layer].id == 0 ? fresh
-                                         : fb_cat(ops, s->state[layer], fresh, ENTRIES);
+    view.state =
+        s->state[layer].id == 0 ? fresh : fb_cat(ops, s->state[layer], fresh, ENTRIES);
     signals = fb_view_layer(&view, layer, &rotary);
     state = fb_persist(ops, FB_ACCOUNT_signals,
                        fb_bound_rule_update(view.rule, ops, &signals));
@@ -246,8 +246,7 @@ static fb_status check_stream(const fb_stream *s)
 
     if (!fb_bound_rule_streams(rule) &&
         !(fb_bound_rule_choices(rule)->keeps_all && s->k >= s->length))
-        return fb_fail(FB_UNSUPPORTED,
-                       "rule '%s' cannot evict while a text comes in",
+        return fb_fail(FB_UNSUPPORTED, "rule '%s' cannot evict while a text comes in",
                        fb_bound_rule_text(rule));
     if (s->view.engine->options.compact)
         return fb_fail(FB_UNSUPPORTED,
@@ -351,6 +350,5 @@ int64_t fb_stream_entries(const fb_model_facts *facts, fb_dtype cache,
     const int64_t fixed = state_bytes(facts, rule, 0);
     const int64_t carried = state_bytes(facts, rule, 1) - fixed;
 
-    return (facts->kv_heads * k * entry - fixed) /
-           (facts->kv_heads * entry + carried);
+    return (facts->kv_heads * k * entry - fixed) / (facts->kv_heads * entry + carried);
 }

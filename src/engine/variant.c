@@ -213,9 +213,9 @@ fb_part fb_variant_part(const fb_variant *variant, int64_t index, int64_t kv_hea
 
 fb_part fb_variant_window(const fb_variant *variant, int64_t index, int64_t kv_head)
 {
-    return fb_cache_part(
-        variant->sliding != NULL ? variant->sliding : variant->reading->sliding, index,
-        kv_head);
+    return fb_cache_part(variant->sliding != NULL ? variant->sliding
+                                                  : variant->reading->sliding,
+                         index, kv_head);
 }
 
 bool fb_variant_streamed(const fb_variant *variant)

@@ -16,7 +16,8 @@ struct fb_variant {
     int64_t next;           /* position of the first token behind the context */
     fb_ledger ledger;
     char trace[65]; /* of its own context pass; "": that of the reading */
-    size_t state_bytes; /* what its rule kept beside the entries while the text came in */
+    size_t
+        state_bytes; /* what its rule kept beside the entries while the text came in */
 };
 
 /* Everything stays, until told otherwise. */

@@ -19,10 +19,11 @@ static fb_status entries_of(const fb_runner *run, const fb_cell *cell, int64_t n
     *out = fb_stream_entries(fb_model_get_facts(plan->model), plan->shape.type, rule,
                              cell->k);
     if (*out >= 1) return FB_OK;
-    return fb_fail(FB_BUDGET,
-                   "the last queries that rule '%s' holds take the whole budget of %lld "
-                   "entries a head",
-                   fb_bound_rule_text(rule), (long long)cell->k);
+    return fb_fail(
+        FB_BUDGET,
+        "the last queries that rule '%s' holds take the whole budget of %lld "
+        "entries a head",
+        fb_bound_rule_text(rule), (long long)cell->k);
 }
 
 fb_status fb_run_stream(const fb_runner *run, const fb_cell *cell, fb_variant **out)

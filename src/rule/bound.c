@@ -115,8 +115,9 @@ static fb_status check_choices(const fb_bound_rule *bound)
                        bound->rule->name);
     if ((bound->own_state > 0) != (bound->rule->update != NULL) ||
         (bound->own_state > 0 && bound->rule->kind != FB_KIND_RULE))
-        return fb_fail(FB_DEFECT, "rule '%s' has a state without `update`, or the other "
-                                  "way round",
+        return fb_fail(FB_DEFECT,
+                       "rule '%s' has a state without `update`, or the other "
+                       "way round",
                        bound->rule->name);
     if ((c->reads & FB_READS_QUERIES) != 0 && c->queries < 1)
         return fb_fail(FB_DEFECT, "rule '%s' reads queries but does not say how many",

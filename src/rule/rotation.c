@@ -20,10 +20,11 @@ void fb_rotation(fb_ops *ops, const fb_signals *see, int64_t first, int64_t step
     }
     for (int64_t i = 0; i < n; i++)
         position[i] = first + i * step;
-    status = see->rotary == NULL
-                 ? fb_fail(FB_DEFECT, "a rule turns vectors, but does not read "
-                                      "FB_READS_ROTATION")
-                 : see->rotary->tables(see->rotary->self, ops, position, n, cosine, sine);
+    status =
+        see->rotary == NULL
+            ? fb_fail(FB_DEFECT, "a rule turns vectors, but does not read "
+                                 "FB_READS_ROTATION")
+            : see->rotary->tables(see->rotary->self, ops, position, n, cosine, sine);
     fb_free(position);
     if (status != FB_OK) fb_ops_refuse(ops, status);
 }
@@ -35,10 +36,10 @@ fb_tensor fb_rotate(fb_ops *ops, fb_tensor x, fb_tensor cosine, fb_tensor sine,
     const double way = back ? -1 : 1;
     const fb_tensor low = fb_narrow(ops, x, COLUMNS, 0, half);
     const fb_tensor high = fb_narrow(ops, x, COLUMNS, half, half);
-    const fb_tensor first = fb_add(ops, fb_mul(ops, low, cosine),
-                                   fb_mul(ops, high, sine), -way);
-    const fb_tensor second = fb_add(ops, fb_mul(ops, high, cosine),
-                                    fb_mul(ops, low, sine), way);
+    const fb_tensor first =
+        fb_add(ops, fb_mul(ops, low, cosine), fb_mul(ops, high, sine), -way);
+    const fb_tensor second =
+        fb_add(ops, fb_mul(ops, high, cosine), fb_mul(ops, low, sine), way);
     const fb_tensor turned = fb_cat(ops, first, second, COLUMNS);
 
     if (2 * half == d) return turned;

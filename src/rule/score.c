@@ -46,8 +46,8 @@ static fb_signals inner_signals(const fb_bound_rule *bound, int i, fb_ops *ops,
     for (int j = 0; j < i; j++)
         first += bound->inner[j]->choices.state_rows;
     if (bound->inner[i]->choices.state_rows > 0)
-        inner.state =
-            fb_narrow(ops, see->state, STATE, first, bound->inner[i]->choices.state_rows);
+        inner.state = fb_narrow(ops, see->state, STATE, first,
+                                bound->inner[i]->choices.state_rows);
     return inner;
 }
 

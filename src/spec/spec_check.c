@@ -408,10 +408,11 @@ static fb_status check_streams(const fb_bound_rule *rule)
 {
     if (fb_bound_rule_streams(rule) || fb_bound_rule_choices(rule)->keeps_all)
         return FB_OK;
-    return fb_fail(FB_USAGE,
-                   "rule '%s' cannot evict while a text comes in\nhelp: leave it out, or "
-                   "--protocol prefill",
-                   fb_bound_rule_text(rule));
+    return fb_fail(
+        FB_USAGE,
+        "rule '%s' cannot evict while a text comes in\nhelp: leave it out, or "
+        "--protocol prefill",
+        fb_bound_rule_text(rule));
 }
 
 static void check_protocol(check *c)

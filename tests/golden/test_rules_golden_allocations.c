@@ -61,7 +61,7 @@ static fb_signals see(int layer)
         .m = n,
         .window_attention =
             fb_from_host(ops, FB_F32, 3, shape, attention + layer * heads * window * n),
-        .position = fb_signal_position(ops, n),
+        .position = fb_signal_position(ops, kv_heads, n, NULL),
     };
 }
 

@@ -45,7 +45,7 @@ static fb_signals see(int layer)
     s.values = stored("values", layer, 3, (int64_t[]){KV_HEADS, N, D});
     s.window_attention = stored("attention", layer, 3, (int64_t[]){HEADS, W, N});
     s.random = stored("random", layer, 2, (int64_t[]){KV_HEADS, N});
-    s.position = fb_signal_position(ops, N);
+    s.position = fb_signal_position(ops, KV_HEADS, N, NULL);
     return s;
 }
 

@@ -4,16 +4,31 @@
  */
 #include "tests/support/rig.h"
 
-enum { CONTEXT = 150, PROMPT = 3, ANSWER = 5, LAYERS = 2, HEADS = 2, SLOTS = LAYERS * HEADS };
+enum {
+    CONTEXT = 150,
+    PROMPT = 3,
+    ANSWER = 5,
+    LAYERS = 2,
+    HEADS = 2,
+    SLOTS = LAYERS * HEADS
+};
 
 static const fb_protect none = {FB_PROTECT_NONE, 0, 0};
 static const fb_protect usual = {FB_PROTECT_EXPERIMENT, 4, 16};
 static const fb_answer_options free_too = {.generate = true, .max_tokens = 12};
 
 static const char *const expressions[] = {
-    "random", "recency",          "streaming_llm", "knorm",
-    "tova",   "snapkv:window=16", "h2o",           "observed_attention",
-    "keydiff", "blend(h2o, recency)", "blend(observed_attention, h2o)",
+    "random",
+    "recency",
+    "streaming_llm",
+    "knorm",
+    "tova",
+    "snapkv:window=16",
+    "h2o",
+    "observed_attention",
+    "keydiff",
+    "blend(h2o, recency)",
+    "blend(observed_attention, h2o)",
 };
 enum { RULES = sizeof expressions / sizeof expressions[0] };
 
@@ -225,7 +240,8 @@ static void a_stream_repeats_to_the_bit_alone_and_in_a_group(void **state)
     for (int i = 0; i < RULES; i++) {
         assert_ok(stream_by(expressions[i], &usual, 60, 16, &again));
         assert_string_equal(fb_variant_trace(again), fb_variant_trace(group[0]));
-        assert_true(fb_ledger_equal(fb_variant_ledger(again), fb_variant_ledger(group[i])));
+        assert_true(
+            fb_ledger_equal(fb_variant_ledger(again), fb_variant_ledger(group[i])));
         answer(again, &alone);
         assert_true(fb_answer_is_same(&alone, &together[i]));
         fb_answer_clear(&alone);
@@ -251,7 +267,8 @@ static void what_a_rule_holds_is_paid_from_the_budget(void **state)
     fb_bound_rule_free(rule);
     assert_ok(fb_rule_parse(&rule, "snapkv:window=16"));
     assert_int_equal(fb_stream_entries(facts, FB_F32, rule, k),
-                     (HEADS * k * entry - 16 * facts->heads * 32 * 4) / (HEADS * entry));
+                     (HEADS * k * entry - 16 * facts->heads * 32 * 4) /
+                         (HEADS * entry));
     fb_bound_rule_free(rule);
 }
 

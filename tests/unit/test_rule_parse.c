@@ -24,13 +24,15 @@ static void an_expression_is_made_canonical(void **state)
     becomes("full", "full");
     becomes(" lava ", "lava:window=32,kernel=7");
     becomes("cake:kernel=7,window=16", "cake:window=16,kernel=7,gamma=200");
-    becomes("adakv(lava)", "adakv(lava:window=32,kernel=7,safeguard=0.2,form=floor,normalise=none)");
-    becomes("adakv(lava:window=16, safeguard=0.3,form=floor,normalise=none)",
+    becomes("adakv(lava)",
+            "adakv(lava:window=32,kernel=7,safeguard=0.2,form=floor,normalise=none)");
+    becomes("adakv(lava:window=16, safeguard=0.3)",
             "adakv(lava:window=16,kernel=7,safeguard=0.3,form=floor,normalise=none)");
     becomes("blend(lava:window=16, recency, weights=0.5/0.5)",
             "blend(lava:window=16,kernel=7,recency,weights=0.5/0.5)");
     becomes("adakv(blend(knorm,h2o:recent=0.25))",
-            "adakv(blend(knorm,h2o:recent=0.25,weights=0.7/0.3),safeguard=0.2,form=floor,normalise=none)");
+            "adakv(blend(knorm,h2o:recent=0.25,weights=0.7/"
+            "0.3),safeguard=0.2,form=floor,normalise=none)");
 }
 
 static void refuses(const char *expression, const char *part)
