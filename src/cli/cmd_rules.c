@@ -217,10 +217,11 @@ static void add_choices(const fb_bound_rule *bound, fb_text *out)
                        "protects   %lld first and %lld last as published "
                        "(--protect published)\n",
                        (long long)c->sink, (long long)c->recent);
-    fb_text_puts(out, "state      0 bytes per entry\n");
+    fb_text_printf(out, "state      %lld bytes per entry%s\n",
+                   (long long)c->state_rows * (long long)sizeof(float),
+                   c->state_rows > 0 ? " (under --protocol stream)" : "");
 }
 
-/* Protocols: what the rule can do, not what this version runs. */
 static void add_runs(const fb_rule *rule, fb_text *out)
 {
     fb_text_printf(out, "works in   %s%s%s\n",
