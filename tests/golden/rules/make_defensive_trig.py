@@ -82,7 +82,7 @@ def pool(x):
 
 
 def defensive(layer, bias, most):
-    """Scores [G, N - WINDOW] and how many of each head are forced, at most `most`. Where
+    """Scores [G, N - WINDOW]; at most `most` entries of each head are forced. Where
     the code makes the highest score, the window and what is forced equal and leaves their
     order to torch.topk, here they follow each other: the window, forced, the highest."""
     rows = layer["window_attention"]
@@ -101,24 +101,18 @@ def defensive(layer, bias, most):
     norm = norm.reshape(G, R, c).mean(1)
     score = score * norm / norm.sum(0, keepdims=True)
     share = mean / mean.sum(-1, keepdims=True)
-    highest, counts = score.max(), []
+    highest = score.max()
     score = np.minimum(score, highest * (1 - 1e-12))  # what is forced comes before it
     for g in range(G):
         order = np.argsort(-share[g], kind="stable")
         reached = np.cumsum(share[g][order]) >= MASS - b
-        counts.append(min(int(np.argmax(reached)), most))
-        score[g, order[:counts[-1]]] = highest
-    return score, counts
+        score[g, order[:min(int(np.argmax(reached)), most)]] = highest
+    return score
 
 
 def keep(layer, bias, k):
-    """Kept positions of each head where k of N stay on average, or None where only some
-    heads have more to force than they may."""
-    free = k - WINDOW
-    score, counts = defensive(layer, bias, free)
-    wanted = defensive(layer, bias, N)[1]
-    if min(wanted) <= free < max(wanted):
-        return None
+    """Kept positions of each head where k of N stay on average."""
+    score = defensive(layer, bias, k - WINDOW)
     window = np.full((G, WINDOW), score.max() * (1 + 1e-12))  # and the window before that
     score = np.concatenate([score, window], 1)
     best = np.argsort(-score.reshape(-1), kind="stable")[:G * k]
@@ -145,19 +139,14 @@ if __name__ == "__main__":
     layers = [make_layer() for _ in range(L)]
     kept = []
     for how in ["true", "code"]:
-        for k in [17, 18, 25, 40, 55, 70, 90]:
-            sets = [keep(layer, how, k) for layer in layers]
-            if None not in sets:
-                kept.append({"rule": f"adakv(defensive:window={WINDOW},bias={how},safeguard=0)",
-                             "k": k, "kept": sets})
+        for k in range(WINDOW + 1, N, 2):
+            rule = f"adakv(defensive:window={WINDOW},bias={how},safeguard=0)"
+            kept.append({"rule": rule, "k": k, "kept": [keep(x, how, k) for x in layers]})
     out = {
         "heads": H, "kv_heads": G, "head_dim": D, "n": N, "width": WIDTH, "theta": 10000,
         "layers": [{key: plain(x) for key, x in layer.items()} for layer in layers],
         "trig": {rule: [plain(trig(layer, *how)) for layer in layers]
                  for rule, how in TRIG.items()},
-        "defensive": {f"defensive:window={WINDOW},bias={how}":
-                      [plain(defensive(layer, how, N)[0]) for layer in layers]
-                      for how in ["true", "code"]},
         "kept": kept,
     }
     print(json.dumps(out, separators=(",", ":")))
