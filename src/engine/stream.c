@@ -244,8 +244,7 @@ static fb_status check_stream(const fb_stream *s)
 {
     const fb_bound_rule *rule = s->view.rule;
 
-    if (!fb_bound_rule_streams(rule) &&
-        !(fb_bound_rule_choices(rule)->keeps_all && s->k >= s->length))
+    if (!fb_bound_rule_streams(rule))
         return fb_fail(FB_UNSUPPORTED, "rule '%s' cannot evict while a text comes in",
                        fb_bound_rule_text(rule));
     if (s->view.engine->options.compact)

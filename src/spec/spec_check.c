@@ -406,8 +406,7 @@ bool fb_spec_streams(const fb_spec *spec)
 
 static fb_status check_streams(const fb_bound_rule *rule)
 {
-    if (fb_bound_rule_streams(rule) || fb_bound_rule_choices(rule)->keeps_all)
-        return FB_OK;
+    if (fb_bound_rule_streams(rule)) return FB_OK;
     return fb_fail(
         FB_USAGE,
         "rule '%s' cannot evict while a text comes in\nhelp: leave it out, or "
