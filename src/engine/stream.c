@@ -247,6 +247,10 @@ static fb_status check_stream(const fb_stream *s)
     if (!fb_bound_rule_streams(rule))
         return fb_fail(FB_UNSUPPORTED, "rule '%s' cannot evict while a text comes in",
                        fb_bound_rule_text(rule));
+    if (fb_bound_rule_choices(rule)->keeps_all && s->k < s->length)
+        return fb_fail(FB_BUDGET,
+                       "'%s' keeps all %lld entries; the budget has %lld a head",
+                       fb_bound_rule_text(rule), (long long)s->length, (long long)s->k);
     if (s->view.engine->options.compact)
         return fb_fail(FB_UNSUPPORTED,
                        "positions cannot be renumbered while a text comes in yet");

@@ -281,7 +281,8 @@ static void what_cannot_stream_says_why(void **state)
                  "cannot evict while a text comes in");
     assert_fails(stream_by("adakv(knorm)", &usual, 60, 16, &variant), FB_UNSUPPORTED,
                  "cannot evict while a text comes in");
-    assert_fails(stream_by("full", &usual, 60, 16, &variant), FB_BUDGET, "'full' keeps all");
+    assert_fails(stream_by("full", &usual, 60, 16, &variant), FB_BUDGET,
+                 "'full' keeps all");
     assert_fails(stream_by("knorm", &usual, 16, 16, &variant), FB_BUDGET,
                  "chunks of 16 tokens do not fit a budget of 16 entries a head");
     assert_ok(stream_by("full", &usual, CONTEXT, 16, &variant));
