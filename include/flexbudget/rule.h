@@ -89,10 +89,10 @@ typedef enum fb_group {
 
 /* A rule's place in the product of choices. Zero is the plain choice everywhere. */
 typedef struct fb_choices {
-    uint32_t reads;       /* fb_signal bits */
-    int64_t window;       /* w: rows of `window_attention` */
-    int64_t queries;      /* last tokens whose queries are read; INT64_MAX: of all */
-    int64_t planes;       /* of a wrapper's score, for its `select`; 0: one */
+    uint32_t reads;  /* fb_signal bits */
+    int64_t window;  /* w: rows of `window_attention` */
+    int64_t queries; /* last tokens whose queries are read; INT64_MAX: of all */
+    int64_t planes; /* of the score, for its own `select`, each [kv_heads, m]; 0: one */
     int64_t state_rows;   /* numbers that each entry carries, kept by `update` */
     fb_group group;       /* query heads to kv heads; after pooling */
     int64_t pool_average; /* odd kernel over the scored entries; 0: none */

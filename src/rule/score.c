@@ -116,26 +116,6 @@ static fb_tensor group(const fb_bound_rule *bound, fb_ops *ops, fb_tensor score,
                                                 : fb_mean(ops, score, 1);
 }
 
-static fb_tensor plain_score(const fb_bound_rule *bound, fb_ops *ops,
-                             const fb_signals *see)
-{
-    const int64_t scored = see->m - bound->choices.unscored_last;
-    const fb_signals own = own_signals(bound, ops, see);
-    fb_tensor score = bound->rule->score(ops, &own, bound->params);
-    const fb_status status = check_shape(bound, ops, score, see, see->m);
-
-    if (status != FB_OK) {
-        fb_ops_refuse(ops, status);
-        return FB_NONE;
-    }
-    score = fb_narrow(ops, score, COLUMNS, 0, scored);
-    if (bound->choices.pool_average > 1)
-        score = fb_avg_pool1d(ops, score, bound->choices.pool_average);
-    if (bound->choices.pool_max > 1)
-        score = fb_max_pool1d(ops, score, bound->choices.pool_max);
-    return group(bound, ops, score, see);
-}
-
 /* Of several planes, which are of kv heads already. */
 static fb_tensor check_planes(const fb_bound_rule *bound, fb_ops *ops, fb_tensor score,
                               const fb_signals *see, int64_t columns)
@@ -154,6 +134,31 @@ static fb_tensor check_planes(const fb_bound_rule *bound, fb_ops *ops, fb_tensor
     if (status == FB_OK) return score;
     fb_ops_refuse(ops, status);
     return FB_NONE;
+}
+
+static fb_tensor plain_score(const fb_bound_rule *bound, fb_ops *ops,
+                             const fb_signals *see)
+{
+    const int64_t scored = see->m - bound->choices.unscored_last;
+    const fb_signals own = own_signals(bound, ops, see);
+    fb_tensor score = bound->rule->score(ops, &own, bound->params);
+    fb_status status;
+
+    if (bound->choices.planes > 1) {
+        score = check_planes(bound, ops, score, see, see->m);
+        return fb_narrow(ops, score, COLUMNS, 0, scored);
+    }
+    status = check_shape(bound, ops, score, see, see->m);
+    if (status != FB_OK) {
+        fb_ops_refuse(ops, status);
+        return FB_NONE;
+    }
+    score = fb_narrow(ops, score, COLUMNS, 0, scored);
+    if (bound->choices.pool_average > 1)
+        score = fb_avg_pool1d(ops, score, bound->choices.pool_average);
+    if (bound->choices.pool_max > 1)
+        score = fb_max_pool1d(ops, score, bound->choices.pool_max);
+    return group(bound, ops, score, see);
 }
 
 static fb_tensor score_of(const fb_bound_rule *bound, fb_ops *ops,

@@ -44,6 +44,7 @@ static fb_signals see(int layer)
     s.keys = stored("keys", layer, 3, (int64_t[]){KV_HEADS, N, D});
     s.values = stored("values", layer, 3, (int64_t[]){KV_HEADS, N, D});
     s.window_attention = stored("attention", layer, 3, (int64_t[]){HEADS, W, N});
+    s.queries = stored("queries", layer, 3, (int64_t[]){HEADS, W, D});
     s.random = stored("random", layer, 2, (int64_t[]){KV_HEADS, N});
     s.position = fb_signal_position(ops, KV_HEADS, N, NULL);
     return s;

@@ -130,6 +130,45 @@ last = attention[:, :, W - 1]
 tova_kv = group_mean(last[..., :N - 1])
 tova_race = np.repeat(last.mean(1, keepdims=True), G, 1)
 
+# --- last queries and keys ---
+
+asked = stored(queries, 6)
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+# logits of the past, [L, H, w, past]
+logits = np.stack([keys[:, h // R, :N - W] @ asked[:, h].transpose(0, 2, 1)
+                   for h in range(H)], 1).transpose(0, 1, 3, 2) / math.sqrt(D)
+# MorphKV, arXiv:2503.00979: logits summed over the group, past columns alone
+fused = softmax(np.stack([logits[:, g * R:(g + 1) * R].sum(1) for g in range(G)], 1))
+morphkv_sum, morphkv_max = fused.sum(2), fused.max(2)
+# R-KV, arXiv:2505.24133: the largest logit of the group, past columns alone, pooled; and
+# redundancy, the last entry alike of each row spared
+rkv_attention = pool(softmax(group_max(logits)).mean(2), 7, "max")
+
+
+def redundancy(spare):
+    out = np.zeros((L, G, N))
+    for l in range(L):
+        for g in range(G):
+            unit = keys[l, g] / np.sqrt((keys[l, g] ** 2).sum(-1, keepdims=True))
+            s = unit @ unit.T
+            for i in range(N):
+                s[i, i] = 0
+                alike = [j for j in range(N) if s[i, j] > 0.5]
+                if spare and alike:
+                    s[i, alike[-1]] = 0
+            out[l, g] = softmax(s.mean(0))
+    return out[..., :N - W]
+
+
+rkv = 0.1 * rkv_attention - 0.9 * redundancy(True)
+rkv_none = 0.5 * rkv_attention - 0.5 * redundancy(False)
+
 # --- wrappers ---
 
 # VATP, arXiv:2406.12335
@@ -163,6 +202,22 @@ def case(rule, score, k=40, sink=0, kept=None):
             "scores": [float(f"{x:.8g}") for x in score.ravel()], "kept": kept}
 
 
+# VaSE, arXiv:2606.03928: a quarter of the budget (the first 4 in it) by the range of values,
+# the others drawn by attention over the past, or its heaviest
+vase_weight = group_mean(pool(softmax(logits).mean(2), 5, "damped"))
+
+
+def vase_choice(spread, weight, u, k, sample):
+    free = range(4, N - W)
+    large = sorted(free, key=lambda j: (-spread[j], j))[:k // 4 - 4]
+    lot = {j: math.log(weight[j]) - sample * math.log(-math.log(u[j]))
+           for j in free if j not in large}
+    rest = sorted(lot, key=lambda j: (-lot[j], j))[:k - 4 - W - len(large)]
+    return sorted(list(range(4)) + large + rest + list(range(N - W, N)))
+
+
+vase_kept = [[[vase_choice(vnorm_range[l, g], vase_weight[l, g], uniform[l, g], 40, sample)
+               for g in range(G)] for l in range(L)] for sample in (0, 1)]
 nacl_kept = [[nacl_choice(proxy[l, g], uniform[l, g], 32, 0.37) + list(range(N - W, N))
               for g in range(G)] for l in range(L)]
 cases = [
@@ -178,6 +233,10 @@ cases = [
     case("cake:window=8", cake), case("lava:window=8", lava),
     case("finch:window=8,normalise=0", finch_plain), case("finch:window=8", finch),
     case("tova:heads=kv", tova_kv), case("tova:protect_last=0", tova_race),
+    case("morphkv:window=8", morphkv_sum), case("morphkv:window=8,fusion=max", morphkv_max),
+    case("vase:window=8,sample=0", vnorm_range[..., :N - W], sink=4, kept=vase_kept[0]),
+    case("vase:window=8", vnorm_range[..., :N - W], sink=4, kept=vase_kept[1]),
+    case("rkv", rkv), case("rkv:weight=0.5,retain=none", rkv_none),
     case("vatp(snapkv:window=8)", vatp), case("vatp(snapkv:window=8)", vatp, sink=20),
     case("shared(snapkv:window=8)", shared),
     case("draw(snapkv:window=8,kernel=1,temperature=0.125)", proxy, kept=nacl_kept),
@@ -194,7 +253,7 @@ def line(x):
 
 print("{")
 for name, x in [("keys", keys), ("values", values), ("attention", attention),
-                ("random", uniform)]:
+                ("random", uniform), ("queries", asked)]:
     print(f'"{name}":{line(flat(x))},')
 print(f'"shape":{line(dict(layers=L, heads=H, kv_heads=G, d=D, n=N, w=W))},')
 print('"cases":[\n' + ",\n".join(line(c) for c in cases) + "\n]}")

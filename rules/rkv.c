@@ -1,0 +1,123 @@
+/* rkv.c - what the last queries look at, less what others say as well.
+ *
+ *     a[g, j]  =  max pool of the mean over the last `window` queries i of
+ *                 softmax over past entries j of max over heads h of g of s q[h, i].k[g, j]
+ *     R[g, j]  =  softmax_j of the mean over entries i of S[i, j]
+ *     score    =  weight * a  -  (1 - weight) * R
+ *
+ * S is the cosine of two keys, 0 with itself; of each row i the last entry j with a cosine
+ * above `alike` counts as 0 too: the newest of a group of repetitions is not held against
+ * itself (retain=last). The newest `window` entries have no score and are kept.
+ *
+ * Reads    keys, the last queries, positions (to tell an entry from itself).
+ * Source   Cai et al. 2025, "R-KV: Redundancy-aware KV Cache Compression for Reasoning
+ *          Models", arXiv:2505.24133; weight as in the paper (its code: 0.07). Where a row has
+ *          no entry above `alike` that code sets column 0 to 0; here nothing is.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <flexbudget/rule.h>
+
+enum { NONE, LAST };
+enum { ENTRIES = 1, OTHERS = 2, CHANNELS = 2 };
+static const double SMALLEST = 1e-12; /* length of a key */
+
+struct rkv {
+    int64_t window, kernel, retain;
+    double weight, alike;
+};
+
+static const fb_param rkv_params[] = {
+    FB_INT(struct rkv, window, 8, 1, 4096, "paper, its code",
+           "how many of the last queries vote"),
+    FB_INT(struct rkv, kernel, 7, 1, 63, "the authors' code",
+           "width of the smoothing by maxima; odd"),
+    FB_REAL(struct rkv, weight, 0.1, 0, 1, "paper (its code: 0.07)",
+            "of attention; the rest is that of redundancy"),
+    FB_REAL(struct rkv, alike, 0.5, -1, 1, "the authors' code",
+            "cosine above which keys say the same"),
+    FB_WORD(struct rkv, retain, LAST, "none|last", "paper, its code",
+            "last: the newest of those that say the same is spared"),
+    FB_PARAM_END,
+};
+
+static void choose(const void *params, fb_choices *choices)
+{
+    const struct rkv *rkv = params;
+
+    choices->reads = FB_READS_KEYS | FB_READS_QUERIES | FB_READS_POSITION;
+    choices->queries = rkv->window;
+    choices->unscored_last = rkv->window;
+}
+
+/* [kv_heads, n] of the first n entries. */
+static fb_tensor attention(fb_ops *ops, const fb_signals *see, int64_t n)
+{
+    const int64_t g = see->kv_heads, r = see->heads / g, d = see->head_dim;
+    const int64_t w = fb_size(ops, see->queries, ENTRIES);
+    const fb_tensor keys = fb_narrow(ops, see->keys, ENTRIES, 0, n);
+    fb_tensor x = fb_reshape(ops, see->queries, 3, (int64_t[]){g, r * w, d});
+
+    x = fb_bmm(ops, x, false, keys, true); /* [kv_heads, r * w, n] */
+    x = fb_amax(ops, fb_reshape(ops, x, 3, (int64_t[]){g, r, w * n}), 1);
+    x = fb_scale(ops, fb_reshape(ops, x, 3, (int64_t[]){g, w, n}), see->scale);
+    return fb_mean(ops, fb_softmax(ops, x), 1);
+}
+
+/* 1 for the last 1 of each row of x [.., .., m] of zeros and ones. */
+static fb_tensor last_of(fb_ops *ops, const fb_signals *see, fb_tensor x)
+{
+    const int64_t shape[] = {see->kv_heads, see->m, 1};
+    const fb_tensor all = fb_reshape(ops, fb_sum(ops, x, OTHERS), 3, shape);
+    const fb_tensor before = fb_less(ops, fb_cumsum(ops, x), all);
+
+    return fb_add(ops, x, fb_mul(ops, x, before), -1);
+}
+
+/* R [kv_heads, m]. */
+static fb_tensor redundancy(fb_ops *ops, const fb_signals *see, const struct rkv *rkv)
+{
+    const int64_t g = see->kv_heads, m = see->m, column[] = {g, m, 1};
+    const fb_tensor here = fb_reshape(ops, see->position, 3, column);
+    const fb_tensor there = fb_reshape(ops, see->position, 3, (int64_t[]){g, 1, m});
+    const fb_tensor other =
+        fb_add(ops, fb_less(ops, here, there), fb_less(ops, there, here), 1);
+    const fb_tensor square = fb_sum(ops, fb_mul(ops, see->keys, see->keys), CHANNELS);
+    const fb_tensor least = fb_full(ops, 1, (int64_t[]){1}, SMALLEST);
+    const fb_tensor length = fb_maximum(ops, fb_sqrt(ops, square), least);
+    const fb_tensor unit = fb_div(ops, see->keys, fb_reshape(ops, length, 3, column));
+    fb_tensor s = fb_mul(ops, fb_bmm(ops, unit, false, unit, true), other), spared;
+
+    if (rkv->retain == LAST) {
+        spared = fb_less(ops, fb_full(ops, 1, (int64_t[]){1}, rkv->alike), s);
+        spared = last_of(ops, see, spared);
+        s = fb_add(ops, s, fb_mul(ops, s, spared), -1);
+    }
+    return fb_softmax(ops, fb_mean(ops, s, 1));
+}
+
+static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
+{
+    const struct rkv *rkv = params;
+    const int64_t n = see->m - rkv->window;
+    const fb_tensor a = fb_max_pool1d(ops, attention(ops, see, n), rkv->kernel);
+    const fb_tensor r = fb_narrow(ops, redundancy(ops, see, rkv), ENTRIES, 0, n);
+    const fb_tensor past =
+        fb_add(ops, fb_scale(ops, a, rkv->weight), r, rkv->weight - 1);
+
+    return fb_cat(ops, past,
+                  fb_full(ops, 2, (int64_t[]){see->kv_heads, rkv->window}, 0), ENTRIES);
+}
+
+const fb_rule fb_rule_rkv = {
+    FB_RULE_HEAD,
+    .name = "rkv",
+    .summary = "what the last queries look at, less what is said twice",
+    .family = "mixed",
+    .source = "Cai et al. 2025, arXiv:2505.24133",
+    .runs = FB_RUNS_ONE_SHOT | FB_RUNS_STREAMING,
+    .params = rkv_params,
+    .params_bytes = sizeof(struct rkv),
+    .choose = choose,
+    .score = score,
+};
