@@ -28,6 +28,14 @@ static double attention_flops(const fb_model_facts *f, double m)
     return 4 * (double)f->layers * (double)(f->heads * f->head_dim) * m;
 }
 
+/* A context of n tokens of which each sees m entries in the mean. */
+static void add_reading(fb_outline *out, const fb_model_facts *facts, double n,
+                        double m)
+{
+    out->read_tokens += n;
+    out->read_flops += n * (2 * weights_of(facts, false) + attention_flops(facts, m));
+}
+
 static void add_cell(fb_outline *out, const fb_plan *plan, const fb_cell *cell)
 {
     const fb_model_facts *facts = fb_model_get_facts(plan->model);
@@ -37,6 +45,11 @@ static void add_cell(fb_outline *out, const fb_plan *plan, const fb_cell *cell)
     out->answer_tokens += tokens;
     out->answer_flops += tokens * (2 * weights_of(facts, true) +
                                    attention_flops(facts, (double)cell->k));
+    if (fb_spec_streams(plan->spec)) {
+        const double n = (double)plan->documents[sample->document].context.n;
+
+        add_reading(out, facts, n, (double)cell->k < n / 2 ? (double)cell->k : n / 2);
+    }
 }
 
 static fb_status add_document(fb_outline *out, const fb_plan *plan, int document,
@@ -54,9 +67,7 @@ static fb_status add_document(fb_outline *out, const fb_plan *plan, int document
     out->cells += n_cells;
     if (n_cells == 0) return FB_OK;
     out->contexts++;
-    out->read_tokens += n;
-    out->read_flops +=
-        n * (2 * weights_of(facts, false) + attention_flops(facts, n / 2));
+    add_reading(out, facts, n, n / 2);
     if (plan->documents[document].context.n > out->longest)
         out->longest = plan->documents[document].context.n;
     return FB_OK;

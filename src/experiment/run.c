@@ -49,11 +49,14 @@ fb_status fb_run_check_stop(const fb_runner *run)
 /* --- what is left --- */
 
 /* Tokens that a cell makes the model see, for the estimate. */
-static double cell_work(const fb_runner *run, const fb_cell *cell)
+double fb_run_cell_work(const fb_runner *run, const fb_cell *cell)
 {
     const fb_plan_sample *sample = &run->plan->samples[cell->sample];
+    const int64_t read = fb_spec_streams(run->plan->spec)
+                             ? run->plan->documents[sample->document].context.n
+                             : 0;
 
-    return (double)(sample->prompt.n + sample->answer.n);
+    return (double)(read + sample->prompt.n + sample->answer.n);
 }
 
 static fb_status find_todo(fb_runner *run, int document)
@@ -71,7 +74,7 @@ static fb_status find_todo(fb_runner *run, int document)
         FB_TRY(fb_store_has_cell(run->store, &identity, &is_there));
         if (is_there) continue;
         todo->cells[kept++] = todo->cells[i];
-        run->work += cell_work(run, &todo->cells[i]);
+        run->work += fb_run_cell_work(run, &todo->cells[i]);
     }
     run->progress.cells_before += todo->n - kept;
     todo->n = kept;

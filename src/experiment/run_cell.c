@@ -390,9 +390,7 @@ static void count_marks(fb_runner *run, const fb_store_cell *row)
 
 static void advance(fb_runner *run, const fb_cell *cell)
 {
-    const fb_plan_sample *sample = &run->plan->samples[cell->sample];
-
-    run->work_done += (double)(sample->prompt.n + sample->answer.n);
+    run->work_done += fb_run_cell_work(run, cell);
     run->progress.cells++;
     fb_run_tell(run, "cell", NULL);
 }

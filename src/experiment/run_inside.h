@@ -107,6 +107,9 @@ FB_MUST_USE fb_status fb_run_has_stopped(const fb_plan *plan,
                                          const fb_plan_sample *sample,
                                          const int32_t *ids, int64_t n, bool *out);
 
+/* Tokens that the cell reads itself: what the estimate of time counts. */
+double fb_run_cell_work(const fb_runner *run, const fb_cell *cell);
+
 /* --- a context under the budget (run_stream.c) --- */
 
 FB_MUST_USE fb_status fb_run_stream(const fb_runner *run, const fb_cell *cell,
