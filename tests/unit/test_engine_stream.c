@@ -147,6 +147,38 @@ static void no_rule_ever_holds_more_than_the_budget(void **state)
         }
 }
 
+/* `name`, or with plain inner rules between its brackets. */
+static void expression_of(const fb_rule *rule, char *out, size_t n)
+{
+    static const char *const inner[] = {"knorm", "recency"};
+    int at = snprintf(out, n, "%s", rule->name);
+
+    for (int i = 0; i < rule->n_inner; i++)
+        at += snprintf(out + at, n - (size_t)at, "%c%s", i == 0 ? '(' : ',', inner[i]);
+    if (rule->n_inner > 0) (void)snprintf(out + at, n - (size_t)at, ")");
+}
+
+static void every_rule_that_says_so_streams(void **state)
+{
+    int n = 0;
+
+    (void)state;
+    for (int i = 0; i < fb_rule_count(); i++) {
+        const fb_rule *rule = fb_rule_at(i);
+        char text[128];
+        fb_variant *variant;
+
+        if ((rule->runs & FB_RUNS_STREAMING) == 0 || strcmp(rule->name, "full") == 0)
+            continue;
+        expression_of(rule, text, sizeof text);
+        assert_ok(stream_by(text, &usual, 100, 9, &variant));
+        check_kept(&fb_variant_selection(variant)->kept, 100);
+        fb_variant_free(variant);
+        n++;
+    }
+    assert_true(n > 12);
+}
+
 static void recency_leaves_sinks_and_the_newest(void **state)
 {
     enum { K = 50, CHUNK = 8 };
@@ -338,6 +370,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_budget_of_the_whole_text_is_the_full_cache_to_the_bit),
         cmocka_unit_test(no_rule_ever_holds_more_than_the_budget),
+        cmocka_unit_test(every_rule_that_says_so_streams),
         cmocka_unit_test(recency_leaves_sinks_and_the_newest),
         cmocka_unit_test(random_numbers_stay_with_their_entries),
         cmocka_unit_test(carried_sums_are_those_of_one_pass),
