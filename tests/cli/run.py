@@ -19,7 +19,8 @@ A case (cases/NAME.case) is text:
 
 A case may have several commands; expectations belong to the command above them. Without
 ">" or "2>" lines the text is free but for the regular expressions. UPDATE=1 rewrites
-the exact lines; the difference is to be reviewed.
+the exact lines; the difference is to be reviewed. A file that begins with "# slow" is
+left out under ThreadSanitizer.
 
 SPDX-License-Identifier: MIT
 """
@@ -162,6 +163,9 @@ def main(folder, patterns):
     passed = failed = 0
     for path in sorted(pathlib.Path(folder).glob("*.case")):
         if patterns and not any(p in path.stem for p in patterns):
+            continue
+        if "/tsan/" in str(program) and path.read_text().startswith("# slow"):
+            print(f"skip: {path.stem} takes minutes under ThreadSanitizer")
             continue
         report = run_case(path, environment)
         passed += not report
