@@ -61,7 +61,7 @@ static fb_tensor leverage(fb_ops *ops, fb_tensor x, const struct cur *cur)
     const fb_tensor square = fb_sum(ops, fb_mul(ops, x, x), CHANNELS);
     const int64_t heads = fb_size(ops, x, 0), m = fb_size(ops, x, 1), n = cur->block;
     const int64_t whole = m / n * n, t = m - whole;
-    fb_tensor blocks = FB_NONE, rest = FB_NONE;
+    fb_tensor blocks = FB_NONE, rest;
 
     if (whole > 0) {
         blocks = fb_narrow(ops, square, ENTRIES, 0, whole);
@@ -77,7 +77,7 @@ static fb_tensor leverage(fb_ops *ops, fb_tensor x, const struct cur *cur)
 static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
 {
     const struct cur *cur = params;
-    fb_tensor keys = FB_NONE, values = FB_NONE;
+    fb_tensor keys = FB_NONE, values;
 
     if (cur->type != VALUE) keys = leverage(ops, see->keys, cur);
     if (cur->type == KEY) return shares(ops, keys);

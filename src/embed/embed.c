@@ -288,7 +288,8 @@ static fb_signals see(fb_event *event, int64_t layer, const fb_outside *queries,
                     .m = event->n,
                     .scale = scale};
 
-    if (reads & FB_READS_QUERIES) s.queries = last_queries(event, queries);
+    if ((reads & FB_READS_QUERIES) != 0 && queries != NULL)
+        s.queries = last_queries(event, queries);
     if (reads & FB_READS_KEYS) s.keys = fb_borrow(ops, keys, 1);
     if (reads & FB_READS_VALUES) s.values = fb_borrow(ops, values, 1);
     if (reads & FB_READS_POSITION)

@@ -13,6 +13,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/check.h"
 #include "base/params.h"
 #include "base/text.h"
 #include "rule/bound.h"
@@ -198,6 +199,7 @@ static fb_status read_preset(struct parser *p, const fb_preset *preset,
     struct parser inside = {preset->expression, preset->expression, p->depth};
 
     FB_TRY(read_rule(&inside, out));
+    FB_ASSERT(*out != NULL);
     if (*p->at == '(' || (*p->at == ':' && (*out)->rule->n_inner > 0))
         return fb_fail(
             FB_USAGE,
