@@ -2,7 +2,7 @@
  * backends, entry by entry.
  *
  * experiments/default.yaml as `make demo` runs it: its documents, questions, budgets and
- * protection, its rules, and those of the table that it does not name. And one document of
+ * protection and rules (test_two_backends has every rule, on small models). And one document of
  * 1,500 tokens. Both backends read it; then, of every rule at every budget,
  *
  *   scores   agree to SCORES of the largest of the layer
@@ -19,7 +19,6 @@
  */
 #include "experiment/plan.h"
 #include "tests/support/device.h"
-#include "tests/support/every_rule.h"
 #include "tests/support/exchanged.h"
 
 #define MODEL "build/models/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -64,7 +63,6 @@ struct side {
 
 static struct side native, torch;
 static struct experiment standard; /* with the rules */
-static every_rule table;
 static fb_seeded_rule rules[MOST_RULES];
 static const char *labels[MOST_RULES];
 static int n_rules;
@@ -117,11 +115,8 @@ static int open_all(void **state)
     rig_open(&native.rig, model_path(), NULL, NULL);
     rig_open(&torch.rig, model_path(), &device, NULL);
     open_experiment(&standard, NULL);
-    every_rule_open(&table);
     for (int i = 0; i < standard.spec.n_rules; i++)
         add_rule(standard.spec.rules[i].rule, standard.spec.rules[i].label);
-    for (int i = 0; i < table.n; i++)
-        add_rule(table.rule[i], fb_bound_rule_text(table.rule[i]));
     return 0;
 }
 
@@ -129,7 +124,6 @@ static int close_all(void **state)
 {
     (void)state;
     if (!has_model) return 0;
-    every_rule_close(&table);
     close_experiment(&standard);
     rig_close(&torch.rig);
     rig_close(&native.rig);
