@@ -23,25 +23,16 @@ static const fb_param blend_params[] = {
     FB_PARAM_END,
 };
 
-static fb_tensor standardise(fb_ops *ops, fb_tensor score)
-{
-    const int64_t n = fb_size(ops, score, 0) * fb_size(ops, score, 1);
-    const fb_tensor row = fb_reshape(ops, score, 2, (int64_t[]){1, n});
-    const fb_tensor least = fb_full(ops, 1, (int64_t[]){1}, SMALLEST_DEVIATION);
-    const fb_tensor deviation =
-        fb_maximum(ops, fb_sqrt(ops, fb_var(ops, row, 1)), least);
-
-    return fb_div(ops, fb_add(ops, score, fb_mean(ops, row, 1), -1), deviation);
-}
-
 static fb_tensor wrap(fb_ops *ops, const fb_signals *see, const fb_tensor *inner,
                       const void *params)
 {
     const struct blend *blend = params;
-    const fb_tensor a = fb_scale(ops, standardise(ops, inner[0]), blend->weights[0]);
+    const fb_tensor a = fb_scale(ops, fb_standardise(ops, inner[0], SMALLEST_DEVIATION),
+                                 blend->weights[0]);
 
     (void)see;
-    return fb_add(ops, a, standardise(ops, inner[1]), blend->weights[1]);
+    return fb_add(ops, a, fb_standardise(ops, inner[1], SMALLEST_DEVIATION),
+                  blend->weights[1]);
 }
 
 const fb_rule fb_rule_blend = {

@@ -118,17 +118,6 @@ static fb_tensor leverage(fb_ops *ops, fb_tensor w, fb_tensor values, double eps
     return fb_sum(ops, fb_mul(ops, x, fb_cholesky_solve(ops, matrix, x)), 1);
 }
 
-/* [heads, skip + m]: the best of score [heads, m] in front of it. */
-static fb_tensor put_best_first(fb_ops *ops, fb_tensor score, int64_t skip)
-{
-    const int64_t h = fb_size(ops, score, 0), m = fb_size(ops, score, 1);
-    const fb_tensor row = fb_reshape(ops, score, 2, (int64_t[]){1, h * m});
-    const fb_tensor zeros = fb_full(ops, 2, (int64_t[]){h, skip}, 0);
-
-    if (skip == 0) return score;
-    return fb_cat(ops, fb_add(ops, zeros, fb_amax(ops, row, 1), 1), score, 1);
-}
-
 static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
 {
     const struct cap *cap = params;
@@ -144,7 +133,7 @@ static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
     const fb_tensor weight = fb_reshape(ops, w, 2, (int64_t[]){see->heads, m});
     const fb_tensor alone = leverage(ops, w, values, cap->epsilon);
 
-    return put_best_first(ops, fb_mul(ops, weight, alone), skip);
+    return fb_with_best_around(ops, fb_mul(ops, weight, alone), skip, 0);
 }
 
 const fb_rule fb_rule_cap = {

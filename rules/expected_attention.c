@@ -115,17 +115,6 @@ static fb_tensor attention(fb_ops *ops, const fb_signals *see, fb_tensor keys,
     return fb_mean(ops, fb_softmax(ops, z), 1);
 }
 
-/* [kv_heads, skip + m]: the best of score [kv_heads, m] in front of it. */
-static fb_tensor put_best_first(fb_ops *ops, fb_tensor score, int64_t skip)
-{
-    const int64_t g = fb_size(ops, score, 0), m = fb_size(ops, score, 1);
-    const fb_tensor row = fb_reshape(ops, score, 2, (int64_t[]){1, g * m});
-    const fb_tensor zeros = fb_full(ops, 2, (int64_t[]){g, skip}, 0);
-
-    if (skip == 0) return score;
-    return fb_cat(ops, fb_add(ops, zeros, fb_amax(ops, row, 1), 1), score, 1);
-}
-
 static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
 {
     const struct expected_attention *expected = params;
@@ -140,7 +129,7 @@ static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
             fb_add(ops, score, fb_full(ops, 1, (int64_t[]){1}, expected->epsilon), 1);
         score = fb_mul(ops, score, fb_sqrt(ops, square));
     }
-    return put_best_first(ops, score, skip);
+    return fb_with_best_around(ops, score, skip, 0);
 }
 
 const fb_rule fb_rule_expected_attention = {

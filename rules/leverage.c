@@ -124,39 +124,13 @@ static fb_tensor norms(fb_ops *ops, fb_tensor x, const struct leverage *p)
     return fb_sum(ops, fb_mul(ops, columns, solved), 1);
 }
 
-/* Elements of x with mean 0 and deviation 1. */
-static fb_tensor standardise(fb_ops *ops, fb_tensor x)
-{
-    const int64_t n = fb_size(ops, x, 0) * fb_size(ops, x, 1);
-    const fb_tensor row = fb_reshape(ops, x, 2, (int64_t[]){1, n});
-    const fb_tensor deviation = fb_maximum(ops, fb_sqrt(ops, fb_var(ops, row, 1)),
-                                           number(ops, SMALLEST_DEVIATION));
-
-    return fb_div(ops, fb_add(ops, x, fb_mean(ops, row, 1), -1), deviation);
-}
-
-/* x [kv_heads, n] between `first` and `last` columns of its largest element. */
-static fb_tensor put_best_around(fb_ops *ops, fb_tensor x, int64_t first, int64_t last)
-{
-    const int64_t g = fb_size(ops, x, 0), n = fb_size(ops, x, 1);
-    const fb_tensor row = fb_reshape(ops, x, 2, (int64_t[]){1, g * n});
-    const fb_tensor best = fb_amax(ops, row, 1);
-
-    if (first > 0)
-        x = fb_cat(ops, fb_add(ops, fb_full(ops, 2, (int64_t[]){g, first}, 0), best, 1),
-                   x, 1);
-    if (last > 0)
-        x = fb_cat(ops, x,
-                   fb_add(ops, fb_full(ops, 2, (int64_t[]){g, last}, 0), best, 1), 1);
-    return x;
-}
-
 static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
 {
     const struct leverage *p = params;
     const fb_tensor all = norms(ops, sketch(ops, see, p), p);
 
-    return put_best_around(ops, standardise(ops, all), p->skip_first, p->skip_last);
+    return fb_with_best_around(ops, fb_standardise(ops, all, SMALLEST_DEVIATION),
+                               p->skip_first, p->skip_last);
 }
 
 const fb_rule fb_rule_leverage = {

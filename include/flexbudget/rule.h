@@ -66,6 +66,12 @@ typedef struct fb_signals {
 /* x [heads, m] to its mean over the query heads of each kv head [kv_heads, m]. */
 fb_tensor fb_group_mean(fb_ops *ops, const fb_signals *see, fb_tensor x);
 
+/* Elements of x [rows, n], less their mean, over their deviation (divisor N - 1, at least
+ * `least`), both of all of them. */
+fb_tensor fb_standardise(fb_ops *ops, fb_tensor x, double least);
+/* x [rows, n] between `first` and `last` columns of its largest element. */
+fb_tensor fb_with_best_around(fb_ops *ops, fb_tensor x, int64_t first, int64_t last);
+
 /* cosine, sine [n, r/2] of the model's rotation at positions first, first + step, ...
  * (without the factor on their size that some scalings add: keys and queries have it). */
 void fb_rotation(fb_ops *ops, const fb_signals *see, int64_t first, int64_t step,

@@ -14,13 +14,15 @@
 
 enum { ROWS = 0, COLUMNS = 1, ENTRIES = 2 };
 
-int64_t fb_stream_queries(const fb_bound_rule *rule)
+/* Queries of the last tokens that the rule wants to see at an event; 0: none. */
+static int64_t last_queries(const fb_bound_rule *rule)
 {
     return fb_larger(fb_bound_rule_window(rule, INT64_MAX),
                      fb_bound_rule_queries(rule, INT64_MAX));
 }
 
-fb_tensor fb_stream_last_rows(fb_ops *ops, fb_tensor before, fb_tensor x, int64_t n)
+/* The last n rows of `before` and, behind it, x. */
+static fb_tensor last_rows(fb_ops *ops, fb_tensor before, fb_tensor x, int64_t n)
 {
     int64_t all;
 
@@ -64,14 +66,13 @@ static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
 static void keep_queries(fb_stream *s, int64_t layer)
 {
     const fb_model_facts *facts = s->view.engine->facts;
-    const int64_t most = fb_stream_queries(s->view.rule);
+    const int64_t most = last_queries(s->view.rule);
     fb_ops *ops = s->view.engine->ops;
     fb_tensor q;
 
     if (most == 0) return;
     q = fb_narrow(ops, s->asked, COLUMNS, 0, facts->heads * facts->head_dim);
-    q = fb_persist(ops, FB_ACCOUNT_signals,
-                   fb_stream_last_rows(ops, s->queries[layer], q, most));
+    q = fb_persist(ops, FB_ACCOUNT_signals, last_rows(ops, s->queries[layer], q, most));
     fb_release(ops, s->queries[layer]);
     s->queries[layer] = q;
 }
@@ -267,7 +268,7 @@ static int64_t state_bytes(const fb_model_facts *facts, const fb_bound_rule *rul
 {
     const int64_t carried =
         facts->kv_heads * k * fb_bound_rule_choices(rule)->state_rows;
-    const int64_t queries = fb_stream_queries(rule) * facts->heads * facts->head_dim;
+    const int64_t queries = last_queries(rule) * facts->heads * facts->head_dim;
 
     return (carried + queries) * (int64_t)sizeof(float);
 }

@@ -35,9 +35,4 @@ typedef struct fb_stream {
 /* stream_event.c - the rule evicts until `most` entries a head are left. */
 FB_MUST_USE fb_status fb_stream_evict(fb_stream *stream, int64_t most);
 
-/* Queries of the last tokens that the rule wants to see at an event; 0: none. */
-int64_t fb_stream_queries(const fb_bound_rule *rule);
-/* [.., H*d] and what comes behind it in x, the last n rows of both; in the open scope. */
-fb_tensor fb_stream_last_rows(fb_ops *ops, fb_tensor before, fb_tensor x, int64_t n);
-
 #endif

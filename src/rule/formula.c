@@ -1,0 +1,35 @@
+/* formula.c - pieces of formulas that several rules share.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <flexbudget/rule.h>
+
+fb_tensor fb_standardise(fb_ops *ops, fb_tensor x, double least)
+{
+    const int64_t n = fb_size(ops, x, 0) * fb_size(ops, x, 1);
+    const fb_tensor row = fb_reshape(ops, x, 2, (int64_t[]){1, n});
+    const fb_tensor smallest = fb_full(ops, 1, (int64_t[]){1}, least);
+    const fb_tensor deviation =
+        fb_maximum(ops, fb_sqrt(ops, fb_var(ops, row, 1)), smallest);
+
+    return fb_div(ops, fb_add(ops, x, fb_mean(ops, row, 1), -1), deviation);
+}
+
+fb_tensor fb_with_best_around(fb_ops *ops, fb_tensor x, int64_t first, int64_t last)
+{
+    const int64_t rows = fb_size(ops, x, 0), n = fb_size(ops, x, 1);
+    const fb_tensor row = fb_reshape(ops, x, 2, (int64_t[]){1, rows * n});
+    fb_tensor best;
+
+    if (first == 0 && last == 0) return x;
+    best = fb_amax(ops, row, 1);
+    if (first > 0)
+        x = fb_cat(ops,
+                   fb_add(ops, fb_full(ops, 2, (int64_t[]){rows, first}, 0), best, 1),
+                   x, 1);
+    if (last > 0)
+        x = fb_cat(ops, x,
+                   fb_add(ops, fb_full(ops, 2, (int64_t[]){rows, last}, 0), best, 1),
+                   1);
+    return x;
+}
