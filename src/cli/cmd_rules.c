@@ -36,6 +36,7 @@ static void print_reads(uint32_t reads, int64_t window, fb_text *out)
         {FB_READS_KEYS, "keys"},
         {FB_READS_VALUES, "values"},
         {FB_READS_ATTENTION_SUM, "attention summed over all queries"},
+        {FB_READS_ATTENTION_BLOCK, "attention of all queries, block by block"},
         {FB_READS_POSITION, "positions"},
         {FB_READS_RANDOM, "random numbers"},
         {FB_READS_FUTURE, "the future (not deployable)"},

@@ -97,7 +97,8 @@ static fb_status check_choices(const fb_bound_rule *bound)
         return fb_fail(FB_USAGE, "'%s' cannot go around a rule that evicts nothing",
                        bound->rule->name);
     if ((c->reads & FB_READS_FUTURE) != 0 &&
-        (c->reads & (FB_READS_WINDOW_ATTENTION | FB_READS_ATTENTION_SUM)) != 0)
+        (c->reads & (FB_READS_WINDOW_ATTENTION | FB_READS_ATTENTION_SUM |
+                     FB_READS_ATTENTION_BLOCK)) != 0)
         return fb_fail(FB_USAGE,
                        "'%s' joins a rule that reads the future with one that reads "
                        "the attention of the context, which is gone by then",
@@ -118,6 +119,10 @@ static fb_status check_choices(const fb_bound_rule *bound)
         return fb_fail(FB_DEFECT,
                        "rule '%s' has a state without `update`, or the other "
                        "way round",
+                       bound->rule->name);
+    if ((c->reads & FB_READS_ATTENTION_BLOCK) != 0 && c->state_rows < 1)
+        return fb_fail(FB_DEFECT,
+                       "rule '%s' reads the attention of blocks but carries no state",
                        bound->rule->name);
     if ((c->reads & FB_READS_QUERIES) != 0 && c->queries < 1)
         return fb_fail(FB_DEFECT, "rule '%s' reads queries but does not say how many",
@@ -285,6 +290,11 @@ int64_t fb_bound_rule_window(const fb_bound_rule *rule, int64_t n)
 bool fb_bound_rule_reads_sum(const fb_bound_rule *rule)
 {
     return (rule->choices.reads & FB_READS_ATTENTION_SUM) != 0;
+}
+
+bool fb_bound_rule_reads_block(const fb_bound_rule *rule)
+{
+    return (rule->choices.reads & FB_READS_ATTENTION_BLOCK) != 0;
 }
 
 int64_t fb_bound_rule_queries(const fb_bound_rule *rule, int64_t n)

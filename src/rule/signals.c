@@ -45,3 +45,26 @@ fb_tensor fb_signal_random(fb_ops *ops, uint64_t seed, uint64_t stream, int64_t 
     fb_free(u);
     return out;
 }
+
+fb_tensor fb_signal_block_random(fb_ops *ops, uint64_t seed, uint64_t stream,
+                                 int64_t layer, int64_t heads, int64_t kv_heads,
+                                 int64_t t, int64_t m, int32_t *const *position)
+{
+    const int64_t group = heads / kv_heads;
+    float *u = fb_alloc(FB_ACCOUNT_scratch, (size_t)(heads * t * m) * sizeof *u);
+    fb_tensor out;
+
+    if (u == NULL) return no_memory(ops, "random numbers");
+    for (int64_t i = 0; i < heads * t * m; i++) {
+        const int64_t head = i / (t * m), query = m - t + i / m % t, j = i % m;
+        const int64_t asks = position_of(position, head / group, query);
+
+        /* draw 0 of a place is the one without a query */
+        u[i] = fb_philox_f32(seed, stream, (uint64_t)layer, (uint64_t)head,
+                             (uint64_t)position_of(position, head / group, j),
+                             (uint64_t)asks + 1);
+    }
+    out = fb_from_host(ops, FB_F32, 3, (int64_t[]){heads, t, m}, u);
+    fb_free(u);
+    return out;
+}

@@ -29,6 +29,13 @@ static const char *const expressions[] = {
     "keydiff",
     "blend(h2o, recency)",
     "blend(observed_attention, h2o)",
+    "a2sf",
+    "roco",
+    "scissorhands:history=64",
+    "keyformer",
+    "raas",
+    "lazyeviction",
+    "blend(scissorhands, h2o)",
 };
 enum { RULES = sizeof expressions / sizeof expressions[0] };
 
