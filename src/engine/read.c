@@ -126,36 +126,16 @@ static int64_t longest_window(const fb_reading *reading)
     return longest;
 }
 
-/* Of the rows of a block those of the window, behind those of the blocks before. Where the
- * kernel writes rows for no more than the window there is no such copy, so nobody pays. */
-static void add_to_window(fb_reading *reading, fb_tensor rows)
-{
-    fb_ops *ops = reading->engine->ops;
-    const int64_t heads = fb_size(ops, rows, 0), t = fb_size(ops, rows, 1);
-    const int64_t m = fb_size(ops, rows, 2), unseen = reading->n - m;
-    const int64_t first = fb_larger(0, reading->n - longest_window(reading) - (m - t));
-    fb_tensor window;
-
-    if (first >= t) return;
-    fb_ops_charge(ops, NULL, 0);
-    fb_scope_open(ops);
-    window = fb_narrow(ops, rows, 1, first, t - first);
-    if (unseen > 0)
-        window = fb_cat(ops, window,
-                        fb_full(ops, 3, (int64_t[]){heads, t - first, unseen}, 0), 2);
-    if (reading->window.id != 0) window = fb_cat(ops, reading->window, window, 1);
-    window = fb_persist(ops, FB_ACCOUNT_signals, window);
-    fb_release(ops, reading->window);
-    reading->window = window;
-    fb_scope_close(ops);
-}
-
 static fb_status follow_block(void *self, int64_t layer, fb_tensor rows)
 {
     fb_reading *reading = self;
+    fb_ops *ops = reading->engine->ops;
     fb_status status = FB_OK;
 
-    add_to_window(reading, rows);
+    /* alone the kernel writes the rows of a window where they belong: nobody pays */
+    fb_ops_charge(ops, NULL, 0);
+    reading->window = fb_signal_window(ops, reading->window, rows, reading->n,
+                                       longest_window(reading));
     for (int r = 0; status == FB_OK && r < reading->n_rules; r++) {
         fb_scored_rule *rule = &reading->rules[r];
 

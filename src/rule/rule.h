@@ -77,6 +77,12 @@ fb_tensor fb_signal_block_random(fb_ops *ops, uint64_t seed, uint64_t stream,
                                  int64_t layer, int64_t heads, int64_t kv_heads,
                                  int64_t t, int64_t m, int32_t *const *position);
 
+/* Of the rows [heads, t, m] of a block of a context of n tokens those of the last `most`
+ * queries, behind `window`, those of the blocks before (persistent, released here; FB_NONE):
+ * [heads, .., n] persistent; FB_NONE while there are none. */
+fb_tensor fb_signal_window(fb_ops *ops, fb_tensor window, fb_tensor rows, int64_t n,
+                           int64_t most);
+
 /* The state of all its rules after a block of tokens [kv_heads, state_rows, m]; `see`
  * has the old one, 0 for new entries. */
 fb_tensor fb_bound_rule_update(const fb_bound_rule *rule, fb_ops *ops,

@@ -4,6 +4,7 @@
  */
 #include "rule/rule.h"
 
+#include "base/number.h"
 #include "base/random.h"
 
 static fb_tensor no_memory(fb_ops *ops, const char *what)
@@ -67,4 +68,25 @@ fb_tensor fb_signal_block_random(fb_ops *ops, uint64_t seed, uint64_t stream,
     out = fb_from_host(ops, FB_F32, 3, (int64_t[]){heads, t, m}, u);
     fb_free(u);
     return out;
+}
+
+fb_tensor fb_signal_window(fb_ops *ops, fb_tensor window, fb_tensor rows, int64_t n,
+                           int64_t most)
+{
+    const int64_t heads = fb_size(ops, rows, 0), t = fb_size(ops, rows, 1);
+    const int64_t m = fb_size(ops, rows, 2), unseen = n - m;
+    const int64_t first = fb_larger(0, n - most - (m - t));
+    fb_tensor all;
+
+    if (first >= t) return window;
+    fb_scope_open(ops);
+    all = fb_narrow(ops, rows, 1, first, t - first);
+    if (unseen > 0)
+        all = fb_cat(ops, all,
+                     fb_full(ops, 3, (int64_t[]){heads, t - first, unseen}, 0), 2);
+    if (window.id != 0) all = fb_cat(ops, window, all, 1);
+    all = fb_persist(ops, FB_ACCOUNT_signals, all);
+    fb_release(ops, window);
+    fb_scope_close(ops);
+    return all;
 }
