@@ -34,6 +34,7 @@ static void choose(const void *params, fb_choices *choices)
     const struct a2sf *a2sf = params;
 
     choices->reads = FB_READS_ATTENTION_BLOCK;
+    choices->compares = FB_COMPARES_LAYERS;
     choices->state_rows = 1;
     choices->recent_quota = a2sf->recent;
 }

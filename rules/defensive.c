@@ -54,6 +54,7 @@ static void choose(const void *params, fb_choices *choices)
 
     choices->reads =
         FB_READS_WINDOW_ATTENTION | FB_READS_VALUES | FB_READS_OUTPUT_WEIGHT;
+    choices->compares = FB_COMPARES_LAYERS;
     choices->window = defensive->window;
     choices->unscored_last = defensive->window;
     if (defensive->kernel % 2 == 0)

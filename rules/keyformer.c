@@ -34,6 +34,7 @@ static void choose(const void *params, fb_choices *choices)
     const struct keyformer *keyformer = params;
 
     choices->reads = FB_READS_ATTENTION_BLOCK | FB_READS_RANDOM;
+    choices->compares = FB_COMPARES_LAYERS;
     choices->state_rows = 1;
     choices->recent_quota = keyformer->recent;
 }

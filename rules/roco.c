@@ -35,6 +35,7 @@ static void choose(const void *params, fb_choices *choices)
     const struct roco *roco = params;
 
     choices->reads = FB_READS_ATTENTION_BLOCK | FB_READS_POSITION;
+    choices->compares = FB_COMPARES_LAYERS;
     choices->state_rows = 2;
     choices->planes = 2;
     choices->sink = roco->sink;

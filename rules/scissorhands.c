@@ -35,6 +35,7 @@ static void choose(const void *params, fb_choices *choices)
     const struct scissorhands *rule = params;
 
     choices->reads = FB_READS_ATTENTION_BLOCK;
+    choices->compares = FB_COMPARES_LAYERS;
     choices->state_rows = 2;
     choices->recent = rule->recent;
 }

@@ -103,6 +103,14 @@ typedef enum fb_group {
     FB_GROUP_LAYER, /* mean over all query heads, one score for all kv heads */
 } fb_group;
 
+/* Of which rows the scores can be set against each other, for an allocation that does: a norm
+ * of a key means little beside that of another head's, a share of attention as much. */
+typedef enum fb_compares {
+    FB_COMPARES_NOTHING,
+    FB_COMPARES_HEADS,  /* of a layer */
+    FB_COMPARES_LAYERS, /* and of all layers */
+} fb_compares;
+
 /* A rule's place in the product of choices. Zero is the plain choice everywhere. */
 typedef struct fb_choices {
     uint32_t reads;  /* fb_signal bits */
@@ -116,8 +124,9 @@ typedef struct fb_choices {
     int64_t unscored_last; /* newest entries for which the score is not defined: kept */
     int64_t sink, recent;  /* published protection; counts under `published` only */
     double recent_quota;   /* share of the budget that is the newest entries' */
-    int64_t min_tokens; /* with fewer tokens the rule falls back to sinks + recents */
-    bool keeps_all;     /* evicts nothing, whatever the budget */
+    int64_t min_tokens;   /* with fewer tokens the rule falls back to sinks + recents */
+    fb_compares compares; /* what its scores can be compared with */
+    bool keeps_all;       /* evicts nothing, whatever the budget */
 } fb_choices;
 
 /* --- parameters --- */
@@ -254,6 +263,7 @@ typedef struct fb_rule {
     const char *source;  /* paper or code the formula comes from */
     unsigned runs;       /* FB_RUNS_... */
     int n_inner;         /* rules between the brackets of a wrapper or allocation */
+    fb_compares needs;   /* allocations: what the scores between the brackets must be */
     const fb_param *params;
     size_t params_bytes;
 

@@ -87,6 +87,7 @@ static void join(fb_choices *into, const fb_choices *inner)
     if (inner->recent_quota > into->recent_quota)
         into->recent_quota = inner->recent_quota;
     into->keeps_all = into->keeps_all || inner->keeps_all;
+    if (inner->compares < into->compares) into->compares = inner->compares;
 }
 
 static fb_status check_choices(const fb_bound_rule *bound)
@@ -128,6 +129,22 @@ static fb_status check_choices(const fb_bound_rule *bound)
         return fb_fail(FB_DEFECT, "rule '%s' reads queries but does not say how many",
                        bound->rule->name);
     return FB_OK;
+}
+
+/* An allocation that sets scores of different rows against each other, around ones that mean
+ * nothing beside each other. */
+static fb_status check_comparable(const fb_bound_rule *bound)
+{
+    const fb_compares needs = bound->rule->needs;
+
+    if (bound->rule->kind != FB_KIND_ALLOCATION || bound->choices.compares >= needs)
+        return FB_OK;
+    return fb_fail(
+        FB_USAGE,
+        "'%s' sets the scores of different %s against each other, and those of "
+        "'%s' cannot be compared; write '%s(normalise(...))'",
+        bound->rule->name, needs == FB_COMPARES_LAYERS ? "layers and heads" : "heads",
+        bound->inner[0]->rule->name, bound->rule->name);
 }
 
 static fb_status print_text(fb_bound_rule *bound)
@@ -200,6 +217,7 @@ fb_status fb_bound_rule_finish(fb_bound_rule *bound)
         if (bound->inner[i]->rule->kind == FB_KIND_ALLOCATION)
             FB_TRY(check_allocation(bound->rule, bound->inner[i]->rule));
         FB_TRY(check_chooser(bound->rule, bound->inner[i]));
+        if (i == 0) bound->choices.compares = bound->inner[0]->choices.compares;
         join(&bound->choices, &bound->inner[i]->choices);
     }
     if (bound->rule->kind == FB_KIND_ALLOCATION)
@@ -212,6 +230,7 @@ fb_status fb_bound_rule_finish(fb_bound_rule *bound)
     bound->own_state = bound->choices.state_rows;
     bound->choices.state_rows += inner_state(bound);
     FB_TRY(check_choices(bound));
+    FB_TRY(check_comparable(bound));
     return print_text(bound);
 }
 

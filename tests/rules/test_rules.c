@@ -27,7 +27,7 @@ static fb_reading *reading;
 /* `name`, or with plain inner rules between its brackets. */
 static fb_status bind(const fb_rule *rule, fb_bound_rule **out)
 {
-    static const char *const inner[] = {"knorm", "recency", "keydiff", "random"};
+    static const char *const inner[] = {"recency", "knorm", "keydiff", "random"};
     char text[256];
     int n = snprintf(text, sizeof text, "%s", rule->name);
 
