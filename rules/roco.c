@@ -92,16 +92,14 @@ static fb_tensor select(fb_ops *ops, const fb_select_input *in, const void *para
     const int64_t columns = fb_size(ops, in->scores, 1);
     const fb_tensor mean = fb_narrow(ops, in->scores, 0, 0, in->kv_heads);
     const fb_tensor sigma = fb_narrow(ops, in->scores, 0, in->kv_heads, in->kv_heads);
-    fb_tensor most = FB_NONE;
+    double most[FB_MAX_KV_HEADS];
 
-    for (int64_t g = 0; g < in->kv_heads; g++) {
-        const fb_tensor one =
-            fb_full(ops, 2, (int64_t[]){1, 1}, safe(in, columns, in->k[g], params));
-
-        most = g == 0 ? one : fb_cat(ops, most, one, 0);
-    }
+    for (int64_t g = 0; g < in->kv_heads; g++)
+        most[g] = safe(in, columns, in->k[g], params);
     /* no mean of attention is above 1 */
-    return fb_add(ops, mean, fb_less(ops, fb_rank(ops, sigma), most), 2);
+    return fb_add(ops, mean,
+                  fb_less(ops, fb_rank(ops, sigma), fb_column(ops, most, in->kv_heads)),
+                  2);
 }
 
 const fb_rule fb_rule_roco = {

@@ -71,6 +71,13 @@ typedef struct fb_signals {
 /* x [heads, m] to its mean over the query heads of each kv head [kv_heads, m]. */
 fb_tensor fb_group_mean(fb_ops *ops, const fb_signals *see, fb_tensor x);
 
+/* x [n], one number for each kv head say, as a column [n, 1]. */
+fb_tensor fb_column(fb_ops *ops, const double *x, int64_t n);
+/* Of the oldest m entries the mean over the query heads h of each kv head of
+ * || W_O[h] v ||_1 [kv_heads, m]: how much the value moves the output. Reads FB_READS_VALUES
+ * and FB_READS_OUTPUT_WEIGHT. */
+fb_tensor fb_output_norm(fb_ops *ops, const fb_signals *see, int64_t m);
+
 /* block_attention to its mean over the query heads of each kv head [kv_heads, t, m]. */
 fb_tensor fb_block_mean(fb_ops *ops, const fb_signals *see);
 /* 1 where a query of the block sees the entry, else 0: [t, m]. */
