@@ -42,10 +42,10 @@ static void choose(const void *params, fb_choices *choices)
 static fb_tensor update(fb_ops *ops, const fb_signals *see, const void *params)
 {
     const struct keyformer *keyformer = params;
-    const fb_tensor exponential = /* -ln u */
+    const fb_tensor exponential = /* of mean 1; -ln of it is a Gumbel number */
         fb_scale(ops, fb_log(ops, see->block_random), -1);
     const fb_tensor noisy = /* what is not seen is -inf and stays it */
-        fb_add(ops, fb_log(ops, see->block_attention), fb_log(ops, exponential), -1);
+        fb_log(ops, fb_div(ops, see->block_attention, exponential));
     const fb_tensor share = fb_softmax(ops, fb_scale(ops, noisy, 1 / keyformer->tau));
     const fb_tensor sum = fb_group_mean(ops, see, fb_sum(ops, share, 1));
 

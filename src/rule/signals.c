@@ -60,10 +60,12 @@ fb_tensor fb_signal_block_random(fb_ops *ops, uint64_t seed, uint64_t stream,
         const int64_t head = i / (t * m), query = m - t + i / m % t, j = i % m;
         const int64_t asks = position_of(position, head / group, query);
 
-        /* draw 0 of a place is the one without a query */
-        u[i] = fb_philox_f32(seed, stream, (uint64_t)layer, (uint64_t)head,
-                             (uint64_t)position_of(position, head / group, j),
-                             (uint64_t)asks + 1);
+        /* what is not seen is drawn for nobody; draw 0 of a place is the one without a query */
+        u[i] = j > query
+                   ? 0.5F
+                   : fb_philox_f32(seed, stream, (uint64_t)layer, (uint64_t)head,
+                                   (uint64_t)position_of(position, head / group, j),
+                                   (uint64_t)asks + 1);
     }
     out = fb_from_host(ops, FB_F32, 3, (int64_t[]){heads, t, m}, u);
     fb_free(u);
