@@ -122,6 +122,9 @@ def nexus(size=16, depth=3, mix=0.5, draws=5, tie=1e-6):
     return np.repeat(out, G, 1)
 
 
+# --- LongFlow, arXiv:2603.11504: || A v ||_1 of the last query; the last entry is kept
+longflow = group_mean(attention[:, :, W - 1, :N - 1]) * np.abs(values[:, :, :N - 1]).sum(-1)
+
 # --- PagedEviction, arXiv:2509.04377: || v || / || k ||
 paged = np.sqrt((values ** 2).sum(-1)) / np.sqrt((keys ** 2).sum(-1))
 
@@ -189,7 +192,7 @@ cases = [
     case("nexus:window=8,size=16", nexus(), k=64, sink=16, recent=8),
     case("nexus:window=8,size=16,depth=0", nexus(depth=0)),
     case("nexus:window=8,size=16,depth=8,mix=2,draws=1", nexus(depth=8, mix=2, draws=1)),
-    case("paged", paged), case("paged", paged, k=60, sink=16, recent=16),
+    case("longflow", longflow), case("paged", paged), case("paged", paged, k=60, sink=16, recent=16),
     paged_case("chunk(paged,size=16,fill=none,cut=page)", paged, k=60),
     paged_case("chunk(paged,size=16,fill=none,cut=page)", paged, k=75, sink=16, recent=16),
     case(f"threshold({plain},tau={tau},window=30)", past, k=80, kept=many),
