@@ -40,6 +40,7 @@ static void choose(const void *params, fb_choices *choices)
 {
     (void)params;
     choices->reads |= FB_READS_VALUES;
+    choices->compares = FB_COMPARES_HEADS; /* lengths of values, of shares */
 }
 
 /* [rows, n] of numbers that are not negative and add up to 1, or are all 0. */

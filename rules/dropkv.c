@@ -40,6 +40,7 @@ static void choose(const void *params, fb_choices *choices)
     choices->reads = FB_READS_VALUES | FB_READS_WINDOW_ATTENTION;
     choices->window = dropkv->window;
     choices->unscored_last = dropkv->window;
+    choices->compares = FB_COMPARES_HEADS;
     choices->pool_average = dropkv->kernel;
 }
 

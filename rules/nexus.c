@@ -66,6 +66,7 @@ static void choose(const void *params, fb_choices *choices)
     choices->queries = nexus->window;
     choices->sink = nexus->size;
     choices->recent = nexus->window;
+    choices->compares = FB_COMPARES_LAYERS;
 }
 
 /* 0, 1, ... n - 1 as [1, n]. */

@@ -48,6 +48,7 @@ static void choose(const void *params, fb_choices *choices)
     choices->window = obcache->window;
     if (obcache->part != VALUE) choices->queries = obcache->window;
     choices->unscored_last = obcache->window;
+    choices->compares = FB_COMPARES_HEADS;
     choices->pool_max = obcache->kernel;
 }
 

@@ -46,6 +46,7 @@ static void choose(const void *params, fb_choices *choices)
     const struct rkv *rkv = params;
 
     choices->reads = FB_READS_KEYS | FB_READS_QUERIES | FB_READS_POSITION;
+    choices->compares = FB_COMPARES_LAYERS;
     choices->queries = rkv->window;
     choices->unscored_last = rkv->window;
 }

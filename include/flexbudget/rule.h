@@ -36,7 +36,8 @@ typedef enum fb_signal {
     FB_READS_FUTURE = 1 << 6,  /* attention not yet paid: not deployable */
     FB_READS_QUERIES = 1 << 7, /* and sets `queries` */
     FB_READS_OUTPUT_WEIGHT = 1 << 8,
-    FB_READS_ROTATION = 1 << 9, /* and may call fb_rotation */
+    FB_READS_ROTATION = 1 << 9,         /* and may call fb_rotation */
+    FB_READS_ATTENTION_BLOCK = 1 << 10, /* in `update` alone */
 } fb_signal;
 
 /* One layer at an eviction event. Tensors that were not asked for are FB_NONE. */
@@ -56,6 +57,10 @@ typedef struct fb_signals {
     fb_tensor future_attention; /* [heads, m] mean over question's and answer's rows */
     fb_tensor queries; /* [heads, t, head_dim] of the last t = min(queries, n) tokens,
                                 after rotary embedding, each at its own position */
+    /* In `update`: rows of the block's t queries, query i the token of entry m - t + i, 0 at
+     * what it does not see; and, for one that reads FB_READS_RANDOM as well, as many
+     * uniform numbers in (0, 1). [heads, t, m] */
+    fb_tensor block_attention, block_random;
     fb_tensor
         output_weight; /* [heads, width, head_dim]: what the output projection makes
                                 of the values of a query head */
@@ -65,6 +70,18 @@ typedef struct fb_signals {
 
 /* x [heads, m] to its mean over the query heads of each kv head [kv_heads, m]. */
 fb_tensor fb_group_mean(fb_ops *ops, const fb_signals *see, fb_tensor x);
+
+/* x [n], one number for each kv head say, as a column [n, 1]. */
+fb_tensor fb_column(fb_ops *ops, const double *x, int64_t n);
+/* Of the oldest m entries the mean over the query heads h of each kv head of
+ * || W_O[h] v ||_1 [kv_heads, m]: how much the value moves the output. Reads FB_READS_VALUES
+ * and FB_READS_OUTPUT_WEIGHT. */
+fb_tensor fb_output_norm(fb_ops *ops, const fb_signals *see, int64_t m);
+
+/* block_attention to its mean over the query heads of each kv head [kv_heads, t, m]. */
+fb_tensor fb_block_mean(fb_ops *ops, const fb_signals *see);
+/* 1 where a query of the block sees the entry, else 0: [t, m]. */
+fb_tensor fb_block_seen(fb_ops *ops, const fb_signals *see);
 
 /* Elements of x [rows, n], less their mean, over their deviation (divisor N - 1, at least
  * `least`), both of all of them. */
@@ -96,6 +113,14 @@ typedef enum fb_group {
     FB_GROUP_LAYER, /* mean over all query heads, one score for all kv heads */
 } fb_group;
 
+/* Of which rows the scores can be set against each other, for an allocation that does: a norm
+ * of a key means little beside that of another head's, a share of attention as much. */
+typedef enum fb_compares {
+    FB_COMPARES_NOTHING,
+    FB_COMPARES_HEADS,  /* of a layer */
+    FB_COMPARES_LAYERS, /* and of all layers */
+} fb_compares;
+
 /* A rule's place in the product of choices. Zero is the plain choice everywhere. */
 typedef struct fb_choices {
     uint32_t reads;  /* fb_signal bits */
@@ -109,8 +134,9 @@ typedef struct fb_choices {
     int64_t unscored_last; /* newest entries for which the score is not defined: kept */
     int64_t sink, recent;  /* published protection; counts under `published` only */
     double recent_quota;   /* share of the budget that is the newest entries' */
-    int64_t min_tokens; /* with fewer tokens the rule falls back to sinks + recents */
-    bool keeps_all;     /* evicts nothing, whatever the budget */
+    int64_t min_tokens;   /* with fewer tokens the rule falls back to sinks + recents */
+    fb_compares compares; /* what its scores can be compared with */
+    bool keeps_all;       /* evicts nothing, whatever the budget */
 } fb_choices;
 
 /* --- parameters --- */
@@ -247,6 +273,7 @@ typedef struct fb_rule {
     const char *source;  /* paper or code the formula comes from */
     unsigned runs;       /* FB_RUNS_... */
     int n_inner;         /* rules between the brackets of a wrapper or allocation */
+    fb_compares needs;   /* allocations: what the scores between the brackets must be */
     const fb_param *params;
     size_t params_bytes;
 
@@ -282,7 +309,7 @@ typedef struct fb_rule {
     /* Rules with a state: after each block of tokens, the new state [kv_heads, state_rows,
      * m] from the old one, which is 0 for the block's own entries (the newest). Signals of
      * attention are those of the block's queries. A context that is read at once is one
-     * block. */
+     * block, or, for rules that read FB_READS_ATTENTION_BLOCK, several. */
     fb_tensor (*update)(fb_ops *ops, const fb_signals *see, const void *params);
 
     /* Later steps of the plan; refused while the engine does not call them. */

@@ -337,6 +337,7 @@ fb_status fb_event_layer(fb_event *event, int64_t layer, const fb_outside *queri
                          const fb_outside *keys, const fb_outside *values, double scale)
 {
     fb_signals signals;
+    fb_status status;
 
     if (!is_scored(event)) return FB_OK;
     if (event->given.name != NULL)
@@ -347,7 +348,9 @@ fb_status fb_event_layer(fb_event *event, int64_t layer, const fb_outside *queri
     signals = see(event, layer, queries, keys, values, scale);
     if (fb_event_queries(event) > 0)
         fb_event_attend(event, queries, keys, scale, &signals);
-    return leave(event, keep_score(event, layer, &signals));
+    status = keep_score(event, layer, &signals);
+    fb_event_forget(event, &signals);
+    return leave(event, status);
 }
 
 fb_status fb_event_scores(fb_event *event, int64_t layer, const fb_outside *scores)

@@ -19,6 +19,25 @@ static void keep_queries(const fb_context_pass *pass, fb_tensor qkv)
     fb_ops_move(ops, before);
 }
 
+/* Zeroed memory for all rows of a block. */
+static void open_block(fb_context_pass *pass, int64_t t)
+{
+    const fb_place before = fb_enter(pass->engine, FB_PHASE_context, FB_SCOPE_signal);
+    const int64_t shape[] = {pass->engine->facts->heads, t, pass->start + t};
+
+    pass->seen.block = fb_full(pass->engine->ops, 3, shape, 0);
+    fb_ops_move(pass->engine->ops, before);
+}
+
+/* Shows the block to the rules that follow it. */
+static void show_block(fb_context_pass *pass, int64_t layer)
+{
+    const fb_status status = pass->after_block(
+        pass->self, pass->engine->facts->layer[layer].index, pass->seen.block);
+
+    if (status != FB_OK) fb_ops_refuse(pass->engine->ops, status);
+}
+
 /* fb_attend_rows of a context: the queries' own tokens are the newest of the cache. */
 static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
 {
@@ -28,6 +47,7 @@ static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
     const bool slides = facts->layer[layer].slides;
     fb_cache *cache = slides ? pass->whole : pass->cache;
     const int64_t index = slides ? 0 : facts->layer[layer].index;
+    const bool shows = pass->after_block != NULL && !slides;
     const fb_status status =
         fb_cache_append(cache, engine->ops, index, qkv, facts->heads);
     fb_attend call = {.x = qkv,
@@ -41,15 +61,23 @@ static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
                       .sum = pass->seen.sum,
                       .rows = pass->seen.rows,
                       .first_row = pass->start - (pass->n - pass->window)};
+    fb_tensor attended;
 
     if (status != FB_OK) {
         fb_ops_refuse(engine->ops, status);
         return FB_NONE;
     }
+    if (shows) {
+        open_block(pass, fb_size(engine->ops, qkv, 0));
+        call.rows = pass->seen.block;
+        call.first_row = 0;
+    }
     if (pass->seen.queries.id != 0) keep_queries(pass, qkv);
     for (int64_t g = 0; g < facts->kv_heads; g++)
         pass->segments[g] = (fb_segment){.context = fb_cache_part(cache, index, g)};
-    return fb_attention(engine->ops, &call);
+    attended = fb_attention(engine->ops, &call);
+    if (shows) show_block(pass, layer);
+    return attended;
 }
 
 static void run_block(fb_context_pass *pass, int64_t layer, int64_t n_rows)
@@ -82,7 +110,7 @@ static void open_signals(fb_context_pass *pass, bool slides)
     pass->seen = (fb_layer_signals){.sum = FB_NONE};
     if (pass->wants_sum && !slides)
         pass->seen.sum = fb_full(ops, 2, (int64_t[]){heads, n}, 0);
-    if (pass->window > 0 && !slides)
+    if (pass->window > 0 && !slides && pass->after_block == NULL)
         pass->seen.rows = fb_full(ops, 3, (int64_t[]){heads, pass->window, n}, 0);
     if (pass->wants_queries && !slides)
         pass->seen.queries = fb_full(ops, 2, (int64_t[]){n, width}, 0);

@@ -20,6 +20,10 @@ typedef struct fb_context_pass {
     bool wants_sum;    /* signals to reduce */
     int64_t window;    /* rows; 0: none */
     bool wants_queries;
+    /* Called after each block of a layer that does not slide with the rows of its t
+     * queries, the newest of m entries; no rows of a window are shown after the layer then.
+     * NULL: nobody looks. */
+    fb_status (*after_block)(void *self, int64_t layer, fb_tensor rows);
     /* Called after each layer that does not slide with its signals; `layer` counts those
      * alone. NULL: none. */
     fb_status (*after_layer)(void *self, int64_t layer, const fb_layer_signals *seen);

@@ -22,6 +22,7 @@ struct fb_engine {
 typedef struct fb_layer_signals {
     fb_tensor sum;     /* [H, n] attention to each entry, over all queries */
     fb_tensor rows;    /* [H, window, n] of the last queries */
+    fb_tensor block;   /* [H, t, m] of the queries of a block at work */
     fb_tensor queries; /* [n, H*d] of all, rotated */
     fb_tensor future;  /* [H, n] mean over the queries that are still to come */
 } fb_layer_signals;

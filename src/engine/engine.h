@@ -30,8 +30,12 @@ typedef struct fb_engine fb_engine;
 typedef void fb_watch(void *self, fb_ops *ops, const char *what, int64_t layer,
                       int64_t first_row, fb_tensor a);
 
+enum { FB_CONTEXT_BLOCK = 256 }; /* rows of a context that are handled at a time */
+
 typedef struct fb_engine_options {
-    int64_t chunk;  /* rows handled at a time while reading; changes no bit. 0: 256 */
+    /* rows handled at a time while reading; changes no bit but of states that follow blocks.
+     * 0: FB_CONTEXT_BLOCK */
+    int64_t chunk;
     fb_dtype cache; /* of keys and values: FB_F32 (0), FB_F16, FB_BF16 */
     /* of attention; 0: the model's own. For negative tests of the trace */
     double scale;
@@ -75,9 +79,9 @@ FB_MUST_USE fb_status fb_reading_fits(const fb_model_facts *facts, int64_t token
 size_t fb_window_bytes(const fb_model_facts *facts, fb_dtype cache, int64_t tokens);
 /* Bytes that reading a context of so many tokens works in, beside its cache: activations,
  * rotary tables, and signals of one layer, `window` rows of attention and, where
- * wanted, its sums and all queries. */
+ * wanted, its sums, all queries, and the rows of a block. */
 size_t fb_pass_bytes(const fb_model_facts *facts, int64_t tokens, int64_t window,
-                     bool wants_sum, bool wants_queries);
+                     bool wants_sum, bool wants_queries, bool wants_blocks);
 
 const fb_cache *fb_reading_cache(const fb_reading *reading);
 int64_t fb_reading_tokens(const fb_reading *reading);

@@ -21,7 +21,8 @@ fb_status fb_reading_score_layer(fb_reading *reading, fb_scored_rule *rule,
                           .cache = reading->cache,
                           .n = reading->n,
                           .m = reading->n,
-                          .seen = *seen};
+                          .seen = *seen,
+                          .state = rule->state};
     const struct fb_rotary rotary = fb_view_rotary(&view);
     const fb_place before = fb_enter(reading->engine, FB_PHASE_evict, FB_SCOPE_score);
     fb_signals signals;
@@ -56,6 +57,40 @@ static void charge_to(fb_reading *reading, fb_ledger *ledger)
     fb_ops_charge(reading->engine->ops, &reading->payer, 1);
 }
 
+/* Of a rule that carries on from block to block. */
+static fb_status update_state(fb_reading *reading, fb_scored_rule *rule, int64_t layer,
+                              fb_tensor rows)
+{
+    fb_ops *ops = reading->engine->ops;
+    const int64_t t = fb_size(ops, rows, 1), m = fb_size(ops, rows, 2);
+    const int64_t fresh[] = {reading->engine->shape.kv_heads,
+                             fb_bound_rule_choices(rule->rule)->state_rows, t};
+    fb_view view = {.engine = reading->engine,
+                    .rule = rule->rule,
+                    .seed = rule->seed,
+                    .stream = reading->stream,
+                    .cache = reading->cache,
+                    .n = m,
+                    .m = m,
+                    .seen = {.block = rows}};
+    const struct fb_rotary rotary = fb_view_rotary(&view);
+    const fb_place before = fb_enter(reading->engine, FB_PHASE_context, FB_SCOPE_score);
+    fb_signals signals;
+    fb_tensor state;
+
+    fb_scope_open(ops);
+    view.state = fb_full(ops, 3, fresh, 0);
+    if (rule->state.id != 0) view.state = fb_cat(ops, rule->state, view.state, 2);
+    signals = fb_view_layer(&view, layer, &rotary);
+    state = fb_persist(ops, FB_ACCOUNT_signals,
+                       fb_bound_rule_update(rule->rule, ops, &signals));
+    fb_release(ops, rule->state);
+    rule->state = state;
+    fb_scope_close(ops);
+    fb_ops_move(ops, before);
+    return fb_ops_status(ops);
+}
+
 /* Rows of attention that this rule reads. */
 static int64_t own_window(const fb_reading *reading, const fb_scored_rule *rule)
 {
@@ -80,10 +115,57 @@ static fb_tensor own_rows(const fb_reading *reading, const fb_scored_rule *rule,
     return rows;
 }
 
+/* The longest window of all rules. */
+static int64_t longest_window(const fb_reading *reading)
+{
+    int64_t longest = 0;
+
+    for (int r = 0; r < reading->n_rules; r++)
+        if (scores_now(reading, &reading->rules[r]))
+            longest = fb_larger(longest, own_window(reading, &reading->rules[r]));
+    return longest;
+}
+
+static fb_status follow_block(void *self, int64_t layer, fb_tensor rows)
+{
+    fb_reading *reading = self;
+    fb_ops *ops = reading->engine->ops;
+    fb_status status = FB_OK;
+
+    /* alone the kernel writes the rows of a window where they belong: nobody pays */
+    fb_ops_charge(ops, NULL, 0);
+    reading->window = fb_signal_window(ops, reading->window, rows, reading->n,
+                                       longest_window(reading));
+    for (int r = 0; status == FB_OK && r < reading->n_rules; r++) {
+        fb_scored_rule *rule = &reading->rules[r];
+
+        if (!scores_now(reading, rule) || !fb_bound_rule_reads_block(rule->rule))
+            continue;
+        charge_to(reading, &rule->ledger);
+        status = update_state(reading, rule, layer, rows);
+    }
+    charge_to(reading, &reading->pass);
+    return status;
+}
+
+/* What was put together from the blocks of a layer. */
+static void forget_blocks(fb_reading *reading)
+{
+    fb_ops *ops = reading->engine->ops;
+
+    fb_release(ops, reading->window);
+    reading->window = FB_NONE;
+    for (int r = 0; r < reading->n_rules; r++) {
+        fb_release(ops, reading->rules[r].state);
+        reading->rules[r].state = FB_NONE;
+    }
+}
+
 static fb_status score_layer(void *self, int64_t layer, const fb_layer_signals *seen)
 {
     fb_reading *reading = self;
     fb_ops *ops = reading->engine->ops;
+    const fb_tensor rows = reading->window.id != 0 ? reading->window : seen->rows;
     fb_status status = FB_OK;
 
     for (int r = 0; status == FB_OK && r < reading->n_rules; r++) {
@@ -92,12 +174,13 @@ static fb_status score_layer(void *self, int64_t layer, const fb_layer_signals *
 
         if (!scores_now(reading, rule)) continue;
         fb_scope_open(ops);
-        own.rows = own_rows(reading, rule, seen->rows);
+        own.rows = own_rows(reading, rule, rows);
         charge_to(reading, &rule->ledger);
         status = fb_reading_score_layer(reading, rule, layer, &own);
         fb_scope_close(ops);
     }
     charge_to(reading, &reading->pass);
+    forget_blocks(reading);
     return status;
 }
 
@@ -110,8 +193,9 @@ static void ask_for_signals(const fb_reading *reading, fb_context_pass *pass)
         if (!scores_now(reading, rule)) continue;
         pass->wants_sum |= fb_bound_rule_reads_sum(rule->rule);
         pass->wants_queries |= fb_bound_rule_queries(rule->rule, reading->n) > 0;
-        pass->window = fb_larger(pass->window, own_window(reading, rule));
+        if (fb_bound_rule_reads_block(rule->rule)) pass->after_block = follow_block;
     }
+    pass->window = longest_window(reading);
 }
 
 /* Entries that the last `rows` tokens of the context see, each those up to itself. */
@@ -128,9 +212,16 @@ static void add_part(fb_count *to, const fb_count *from, double part, double all
     to->bytes += from->bytes / all * part;
 }
 
+/* The rows of attention that the kernel writes for this rule alone. */
+static int64_t own_written(const fb_reading *reading, const fb_scored_rule *rule)
+{
+    return fb_bound_rule_reads_block(rule->rule) ? reading->n
+                                                 : own_window(reading, rule);
+}
+
 /* A rule's cells pay for the plain pass and for the reductions that this rule reads, as
- * if it were alone: of the rows of the longest window, its own last ones. */
-static void charge_pass(fb_reading *reading, fb_scored_rule *rule, int64_t window)
+ * if it were alone: of the `written` last rows its own. */
+static void charge_pass(fb_reading *reading, fb_scored_rule *rule, int64_t written)
 {
     const fb_count *signal = reading->pass.count[FB_PHASE_context][FB_SCOPE_signal];
     fb_count *own = rule->ledger.count[FB_PHASE_context][FB_SCOPE_signal];
@@ -142,10 +233,10 @@ static void charge_pass(fb_reading *reading, fb_scored_rule *rule, int64_t windo
     if (!scores_now(reading, rule)) return;
     if (fb_bound_rule_reads_sum(rule->rule))
         add_part(&own[FB_OP_attention_sum], &signal[FB_OP_attention_sum], 1, 1);
-    if (own_window(reading, rule) > 0)
+    if (own_written(reading, rule) > 0)
         add_part(&own[FB_OP_attention_rows], &signal[FB_OP_attention_rows],
-                 entries_seen(reading, own_window(reading, rule)),
-                 entries_seen(reading, window));
+                 entries_seen(reading, own_written(reading, rule)),
+                 entries_seen(reading, written));
     if (fb_bound_rule_queries(rule->rule, reading->n) == 0) return;
     add_part(&own[FB_OP_narrow], &signal[FB_OP_narrow], 1, 1);
     add_part(&own[FB_OP_add_], &signal[FB_OP_add_], 1, 1);
@@ -216,7 +307,8 @@ static fb_status run_pass(fb_reading *reading, const int32_t *ids)
     fb_scope_close(ops);
     fb_ops_charge(ops, NULL, 0);
     for (int r = 0; status == FB_OK && r < reading->n_rules; r++)
-        charge_pass(reading, &reading->rules[r], pass.window);
+        charge_pass(reading, &reading->rules[r],
+                    pass.after_block != NULL ? reading->n : pass.window);
     return status;
 }
 
@@ -310,7 +402,8 @@ void fb_reading_free(fb_reading *reading)
 
     if (reading == NULL) return;
     ops = reading->engine->ops;
-    for (int r = 0; reading->rules != NULL && r < reading->n_rules; r++) {
+    forget_blocks(reading);
+    for (int r = 0; r < reading->n_rules; r++) {
         release_all(ops, reading->rules[r].scores, reading->engine->shape.layers);
         release_all(ops, reading->rules[r].measured, reading->engine->shape.layers);
     }
@@ -331,13 +424,14 @@ size_t fb_window_bytes(const fb_model_facts *facts, fb_dtype cache, int64_t toke
 }
 
 size_t fb_pass_bytes(const fb_model_facts *facts, int64_t tokens, int64_t window,
-                     bool wants_sum, bool wants_queries)
+                     bool wants_sum, bool wants_queries, bool wants_blocks)
 {
     const int64_t ropes = facts->sliding_layers > 0 ? FB_N_ROPES : 1;
     const int64_t qkv = (facts->heads + 2 * facts->kv_heads) * facts->head_dim;
     const int64_t row = 4 * facts->width + 2 * qkv + 3 * facts->ffn;
     const int64_t token = facts->width + ropes * facts->head_dim +
                           facts->heads * (window + (wants_sum ? 1 : 0)) +
+                          (wants_blocks ? facts->heads * FB_CONTEXT_BLOCK : 0) +
                           (wants_queries ? facts->heads * facts->head_dim : 0);
 
     return fb_size_mul(

@@ -14,8 +14,10 @@ typedef struct fb_scored_rule {
     /* [layers] of [planes * kv_heads, n - unscored]; FB_NONE where it has none */
     fb_tensor *scores;
     fb_tensor *measured; /* [layers] for an allocation over layers; FB_NONE: nothing */
-    fb_ledger ledger;    /* plain pass + its signals + its scores */
-    bool has_failed;     /* looking ahead; left out from then on */
+    fb_tensor
+        state; /* of a rule that follows the blocks of the layer at work; persistent */
+    fb_ledger ledger; /* plain pass + its signals + its scores */
+    bool has_failed;  /* looking ahead; left out from then on */
 } fb_scored_rule;
 
 struct fb_reading {
@@ -26,8 +28,11 @@ struct fb_reading {
     int n_rules;
     fb_cache *cache;   /* of the layers that are evicted from */
     fb_cache *sliding; /* the windows of the others; NULL: there are none */
-    fb_ledger pass;    /* of the context, with the signals of all rules */
-    fb_ledger *payer;  /* who is charged now; lent to the operators */
+    fb_tensor
+        window;     /* [H, w, n] put together from blocks where some rule follows them;
+                          of the layer at work; persistent */
+    fb_ledger pass; /* of the context, with the signals of all rules */
+    fb_ledger *payer; /* who is charged now; lent to the operators */
     char trace[65], cache_sha256[65];
     /* The full cache's own answer to the last question. */
     char question_sha256[65];

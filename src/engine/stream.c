@@ -50,7 +50,8 @@ static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
                             .head_dim = facts->head_dim,
                             .scale = engine->scale,
                             .window = about->slides ? about->window : 0,
-                            .sum = s->sum};
+                            .sum = s->sum,
+                            .rows = s->block};
 
     if (status != FB_OK) {
         fb_ops_refuse(engine->ops, status);
@@ -91,7 +92,8 @@ static void update_state(fb_stream *s, int64_t layer, int64_t t)
     fresh = fb_full(ops, 3, (int64_t[]){view.engine->facts->kv_heads, rows, t}, 0);
     view.n += t;
     view.m += t;
-    view.seen = (fb_layer_signals){.sum = s->sum, .queries = s->queries[layer]};
+    view.seen = (fb_layer_signals){
+        .sum = s->sum, .block = s->block, .queries = s->queries[layer]};
     view.state =
         s->state[layer].id == 0 ? fresh : fb_cat(ops, s->state[layer], fresh, ENTRIES);
     signals = fb_view_layer(&view, layer, &rotary);
@@ -101,22 +103,32 @@ static void update_state(fb_stream *s, int64_t layer, int64_t t)
     s->state[layer] = state;
 }
 
+/* Zeroed memory for what the kernel shows of the chunk's queries. */
+static void open_signals(fb_stream *s, bool slides, int64_t t)
+{
+    const fb_place before = fb_enter(s->view.engine, FB_PHASE_context, FB_SCOPE_signal);
+    const int64_t heads = s->view.engine->facts->heads, m = s->view.m + t;
+    fb_ops *ops = s->view.engine->ops;
+
+    s->sum = s->block = FB_NONE;
+    if (fb_bound_rule_reads_sum(s->view.rule) && !slides)
+        s->sum = fb_full(ops, 2, (int64_t[]){heads, m}, 0);
+    if (fb_bound_rule_reads_block(s->view.rule) && !slides)
+        s->block = fb_full(ops, 3, (int64_t[]){heads, t, m}, 0);
+    fb_ops_move(ops, before);
+}
+
 static fb_status run_layer(fb_stream *s, int64_t layer, int64_t t)
 {
     const fb_engine *engine = s->view.engine;
     const fb_layer_facts *about = &engine->facts->layer[layer];
     const bool is_last = layer == engine->facts->layers - 1;
-    const int64_t shape[] = {engine->facts->heads, s->view.m + t};
     fb_ops *ops = engine->ops;
     fb_place before;
 
     fb_use_layer(engine, layer);
     fb_scope_open(ops);
-    before = fb_enter(engine, FB_PHASE_context, FB_SCOPE_signal);
-    s->sum = fb_bound_rule_reads_sum(s->view.rule) && !about->slides
-                 ? fb_full(ops, 2, shape, 0)
-                 : FB_NONE;
-    fb_ops_move(ops, before);
+    open_signals(s, about->slides, t);
     fb_layer_forward(engine, layer, s->x, &s->angles, s->view.n, is_last, attend, s);
     if (!about->slides) {
         before = fb_enter(engine, FB_PHASE_context, FB_SCOPE_signal);
@@ -156,6 +168,9 @@ static fb_status read_chunk(fb_stream *s, const int32_t *ids, int64_t t)
     fb_status status;
 
     FB_TRY(make_room(s, t));
+    for (int64_t slot = 0; slot < engine->shape.layers * engine->shape.kv_heads; slot++)
+        for (int64_t i = 0; i < t; i++)
+            s->position[slot][s->view.m + i] = (int32_t)(s->view.n + i);
     fb_scope_open(engine->ops);
     status = open_angles(s, t);
     if (status == FB_OK) s->x = fb_embed(engine, ids, t);
@@ -163,9 +178,6 @@ static fb_status read_chunk(fb_stream *s, const int32_t *ids, int64_t t)
         status = run_layer(s, layer, t);
     fb_scope_close(engine->ops);
     FB_TRY(status);
-    for (int64_t slot = 0; slot < engine->shape.layers * engine->shape.kv_heads; slot++)
-        for (int64_t i = 0; i < t; i++)
-            s->position[slot][s->view.m + i] = (int32_t)(s->view.n + i);
     s->view.m += t;
     s->view.n += t;
     return FB_OK;

@@ -29,6 +29,7 @@ typedef struct fb_stream {
     fb_angles angles;
     fb_tensor x;     /* [t, width] */
     fb_tensor sum;   /* [H, m] of its queries in the layer at work */
+    fb_tensor block; /* [H, t, m] their rows */
     fb_tensor asked; /* [t, H*d] its queries there */
 } fb_stream;
 

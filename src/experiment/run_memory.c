@@ -69,7 +69,7 @@ static double cache_bytes(const fb_plan *plan, int64_t entries)
 /* Of the work of one pass with the signals of all rules. */
 static double pass_bytes(const fb_plan *plan, int64_t tokens)
 {
-    bool wants_sum = false, wants_queries = false;
+    bool wants_sum = false, wants_queries = false, wants_blocks = false;
     int64_t window = 0;
 
     for (int r = 0; r < plan->spec->n_rules; r++) {
@@ -78,9 +78,10 @@ static double pass_bytes(const fb_plan *plan, int64_t tokens)
         window = fb_larger(window, fb_bound_rule_window(rule, tokens));
         wants_sum |= fb_bound_rule_reads_sum(rule);
         wants_queries |= fb_bound_rule_queries(rule, tokens) > 0;
+        wants_blocks |= fb_bound_rule_reads_block(rule);
     }
     return (double)fb_pass_bytes(fb_model_get_facts(plan->model), tokens, window,
-                                 wants_sum, wants_queries);
+                                 wants_sum, wants_queries, wants_blocks);
 }
 
 double fb_run_reading_bytes(const fb_plan *plan, int64_t tokens)

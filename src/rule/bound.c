@@ -87,6 +87,7 @@ static void join(fb_choices *into, const fb_choices *inner)
     if (inner->recent_quota > into->recent_quota)
         into->recent_quota = inner->recent_quota;
     into->keeps_all = into->keeps_all || inner->keeps_all;
+    if (inner->compares < into->compares) into->compares = inner->compares;
 }
 
 static fb_status check_choices(const fb_bound_rule *bound)
@@ -97,7 +98,8 @@ static fb_status check_choices(const fb_bound_rule *bound)
         return fb_fail(FB_USAGE, "'%s' cannot go around a rule that evicts nothing",
                        bound->rule->name);
     if ((c->reads & FB_READS_FUTURE) != 0 &&
-        (c->reads & (FB_READS_WINDOW_ATTENTION | FB_READS_ATTENTION_SUM)) != 0)
+        (c->reads & (FB_READS_WINDOW_ATTENTION | FB_READS_ATTENTION_SUM |
+                     FB_READS_ATTENTION_BLOCK)) != 0)
         return fb_fail(FB_USAGE,
                        "'%s' joins a rule that reads the future with one that reads "
                        "the attention of the context, which is gone by then",
@@ -119,10 +121,30 @@ static fb_status check_choices(const fb_bound_rule *bound)
                        "rule '%s' has a state without `update`, or the other "
                        "way round",
                        bound->rule->name);
+    if ((c->reads & FB_READS_ATTENTION_BLOCK) != 0 && c->state_rows < 1)
+        return fb_fail(FB_DEFECT,
+                       "rule '%s' reads the attention of blocks but carries no state",
+                       bound->rule->name);
     if ((c->reads & FB_READS_QUERIES) != 0 && c->queries < 1)
         return fb_fail(FB_DEFECT, "rule '%s' reads queries but does not say how many",
                        bound->rule->name);
     return FB_OK;
+}
+
+/* An allocation that sets scores of different rows against each other, around ones that mean
+ * nothing beside each other. */
+static fb_status check_comparable(const fb_bound_rule *bound)
+{
+    const fb_compares needs = bound->rule->needs;
+
+    if (bound->rule->kind != FB_KIND_ALLOCATION || bound->choices.compares >= needs)
+        return FB_OK;
+    return fb_fail(
+        FB_USAGE,
+        "'%s' sets the scores of different %s against each other, and those of "
+        "'%s' cannot be compared; write '%s(normalise(...))'",
+        bound->rule->name, needs == FB_COMPARES_LAYERS ? "layers and heads" : "heads",
+        bound->inner[0]->rule->name, bound->rule->name);
 }
 
 static fb_status print_text(fb_bound_rule *bound)
@@ -195,6 +217,7 @@ fb_status fb_bound_rule_finish(fb_bound_rule *bound)
         if (bound->inner[i]->rule->kind == FB_KIND_ALLOCATION)
             FB_TRY(check_allocation(bound->rule, bound->inner[i]->rule));
         FB_TRY(check_chooser(bound->rule, bound->inner[i]));
+        if (i == 0) bound->choices.compares = bound->inner[0]->choices.compares;
         join(&bound->choices, &bound->inner[i]->choices);
     }
     if (bound->rule->kind == FB_KIND_ALLOCATION)
@@ -207,6 +230,7 @@ fb_status fb_bound_rule_finish(fb_bound_rule *bound)
     bound->own_state = bound->choices.state_rows;
     bound->choices.state_rows += inner_state(bound);
     FB_TRY(check_choices(bound));
+    FB_TRY(check_comparable(bound));
     return print_text(bound);
 }
 
@@ -285,6 +309,11 @@ int64_t fb_bound_rule_window(const fb_bound_rule *rule, int64_t n)
 bool fb_bound_rule_reads_sum(const fb_bound_rule *rule)
 {
     return (rule->choices.reads & FB_READS_ATTENTION_SUM) != 0;
+}
+
+bool fb_bound_rule_reads_block(const fb_bound_rule *rule)
+{
+    return (rule->choices.reads & FB_READS_ATTENTION_BLOCK) != 0;
 }
 
 int64_t fb_bound_rule_queries(const fb_bound_rule *rule, int64_t n)

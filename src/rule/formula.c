@@ -2,7 +2,70 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include <flexbudget/rule.h>
+#include "rule/rule.h"
+
+fb_tensor fb_column(fb_ops *ops, const double *x, int64_t n)
+{
+    const int64_t shape[] = {n, 1};
+    float *column = fb_alloc(FB_ACCOUNT_scratch, (size_t)n * sizeof *column);
+    fb_tensor out;
+
+    if (column == NULL) {
+        fb_ops_refuse(ops, fb_fail(FB_NO_MEMORY, "no memory for a column"));
+        return FB_NONE;
+    }
+    for (int64_t i = 0; i < n; i++)
+        column[i] = (float)x[i];
+    out = fb_from_host(ops, FB_F32, 2, shape, column);
+    fb_free(column);
+    return out;
+}
+
+/* The i-th query head of every kv head after the other: each alone is as wide as the model
+ * for every entry. */
+fb_tensor fb_output_norm(fb_ops *ops, const fb_signals *see, int64_t m)
+{
+    const int64_t d = see->head_dim, g = see->kv_heads, r = see->heads / g;
+    const int64_t width = fb_size(ops, see->output_weight, 1);
+    const fb_tensor values = fb_narrow(ops, see->values, 1, 0, m);
+    const fb_tensor weight =
+        fb_reshape(ops, see->output_weight, 3, (int64_t[]){g, r * width, d});
+    fb_tensor sum = FB_NONE;
+
+    for (int64_t i = 0; i < r; i++) {
+        fb_tensor norm;
+
+        fb_scope_open(ops);
+        norm = fb_bmm(ops, values, false, fb_narrow(ops, weight, 1, i * width, width),
+                      true);
+        norm = fb_sum(ops, fb_abs(ops, norm), 2);
+        if (i > 0) norm = fb_add(ops, sum, norm, 1);
+        sum = fb_scope_return(ops, norm);
+    }
+    return fb_scale(ops, sum, 1 / (double)r);
+}
+
+fb_tensor fb_block_mean(fb_ops *ops, const fb_signals *see)
+{
+    const int64_t t = fb_size(ops, see->block_attention, 1);
+    const int64_t flat[] = {see->heads, t * see->m};
+    const int64_t shape[] = {see->kv_heads, t, see->m};
+    const fb_tensor mean =
+        fb_group_mean(ops, see, fb_reshape(ops, see->block_attention, 2, flat));
+
+    return fb_reshape(ops, mean, 3, shape);
+}
+
+fb_tensor fb_block_seen(fb_ops *ops, const fb_signals *see)
+{
+    const int64_t t = fb_size(ops, see->block_attention, 1);
+    const fb_tensor query = fb_cumsum(ops, fb_full(ops, 2, (int64_t[]){1, t}, 1));
+    const fb_tensor entry = fb_cumsum(ops, fb_full(ops, 2, (int64_t[]){1, see->m}, 1));
+    const fb_tensor most = fb_add(ops, query, fb_full(ops, 1, (int64_t[]){1}, 1),
+                                  (double)(see->m - t) + 0.5);
+
+    return fb_less(ops, entry, fb_reshape(ops, most, 2, (int64_t[]){t, 1}));
+}
 
 fb_tensor fb_standardise(fb_ops *ops, fb_tensor x, double least)
 {

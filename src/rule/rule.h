@@ -59,6 +59,8 @@ bool fb_bound_rule_streams(const fb_bound_rule *rule);
  * none; sums over all queries. */
 int64_t fb_bound_rule_window(const fb_bound_rule *rule, int64_t n);
 bool fb_bound_rule_reads_sum(const fb_bound_rule *rule);
+/* Whether its state is updated block by block of a context that is read at once. */
+bool fb_bound_rule_reads_block(const fb_bound_rule *rule);
 /* The last tokens whose queries it reads in a context of n, 0 for none. */
 int64_t fb_bound_rule_queries(const fb_bound_rule *rule, int64_t n);
 
@@ -69,6 +71,17 @@ fb_tensor fb_signal_position(fb_ops *ops, int64_t kv_heads, int64_t m,
                              int32_t *const *position);
 fb_tensor fb_signal_random(fb_ops *ops, uint64_t seed, uint64_t stream, int64_t layer,
                            int64_t kv_heads, int64_t m, int32_t *const *position);
+
+/* [heads, t, m] for the rows of t queries, those of the newest tokens. */
+fb_tensor fb_signal_block_random(fb_ops *ops, uint64_t seed, uint64_t stream,
+                                 int64_t layer, int64_t heads, int64_t kv_heads,
+                                 int64_t t, int64_t m, int32_t *const *position);
+
+/* Of the rows [heads, t, m] of a block of a context of n tokens those of the last `most`
+ * queries, behind `window`, those of the blocks before (persistent, released here; FB_NONE):
+ * [heads, .., n] persistent; FB_NONE while there are none. */
+fb_tensor fb_signal_window(fb_ops *ops, fb_tensor window, fb_tensor rows, int64_t n,
+                           int64_t most);
 
 /* The state of all its rules after a block of tokens [kv_heads, state_rows, m]; `see`
  * has the old one, 0 for new entries. */
@@ -90,7 +103,8 @@ struct fb_rotary {
 fb_tensor fb_bound_rule_score(const fb_bound_rule *rule, fb_ops *ops,
                               const fb_signals *see);
 
-/* The same of a context that was read at once: the state is made first. */
+/* The same of a context that was read at once, whose state, if the rule does not follow its
+ * blocks, is made first. */
 fb_tensor fb_bound_rule_score_once(const fb_bound_rule *rule, fb_ops *ops,
                                    const fb_signals *see);
 

@@ -320,7 +320,7 @@ fb_tensor fb_bound_rule_score_once(const fb_bound_rule *rule, fb_ops *ops,
     const int64_t shape[] = {see->kv_heads, rule->choices.state_rows, see->m};
     fb_signals own = *see;
 
-    if (rule->choices.state_rows > 0) {
+    if (rule->choices.state_rows > 0 && !fb_bound_rule_reads_block(rule)) {
         own.state = fb_full(ops, 3, shape, 0);
         own.state = fb_bound_rule_update(rule, ops, &own);
     }

@@ -27,7 +27,7 @@ static fb_reading *reading;
 /* `name`, or with plain inner rules between its brackets. */
 static fb_status bind(const fb_rule *rule, fb_bound_rule **out)
 {
-    static const char *const inner[] = {"knorm", "recency", "keydiff", "random"};
+    static const char *const inner[] = {"recency", "knorm", "keydiff", "random"};
     char text[256];
     int n = snprintf(text, sizeof text, "%s", rule->name);
 
@@ -260,8 +260,8 @@ static void every_rule_pays_for_what_it_reads(void **state)
     for (int i = 0; i < n_rules; i++) {
         const fb_ledger *ledger = fb_reading_ledger(reading, i);
         const uint32_t reads = fb_bound_rule_choices(rules[i])->reads;
-        const uint32_t paid =
-            FB_READS_ATTENTION_SUM | FB_READS_WINDOW_ATTENTION | FB_READS_QUERIES;
+        const uint32_t paid = FB_READS_ATTENTION_SUM | FB_READS_WINDOW_ATTENTION |
+                              FB_READS_ATTENTION_BLOCK | FB_READS_QUERIES;
         const double signals =
             fb_ledger_total(ledger, FB_PHASE_context, FB_SCOPE_signal).flops;
 

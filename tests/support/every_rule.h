@@ -9,7 +9,7 @@
 #include "engine/engine.h"
 #include "tests/support/test.h"
 
-enum { EVERY_RULE_MOST = 64 };
+enum { EVERY_RULE_MOST = 128 };
 
 typedef struct every_rule {
     fb_bound_rule *rule[EVERY_RULE_MOST];

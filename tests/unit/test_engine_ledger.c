@@ -20,11 +20,11 @@ static const char *const expressions[] = {
     "tova",
     "adakv(snapkv:window=16)",
     "oracle",
-    "recency",
+    "roco",
     "snapkv:window=40",
     "keydiff",
     "observed_attention",
-    "streaming_llm",
+    "blend(a2sf, snapkv:window=24)",
     "adakv(tova)",
 };
 enum { RULES = sizeof expressions / sizeof expressions[0], CELLS = 64 };

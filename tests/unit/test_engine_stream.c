@@ -29,6 +29,13 @@ static const char *const expressions[] = {
     "keydiff",
     "blend(h2o, recency)",
     "blend(observed_attention, h2o)",
+    "a2sf",
+    "roco",
+    "scissorhands:history=64",
+    "keyformer",
+    "raas",
+    "lazyeviction",
+    "blend(scissorhands, h2o)",
 };
 enum { RULES = sizeof expressions / sizeof expressions[0] };
 
@@ -313,7 +320,7 @@ static void what_cannot_stream_says_why(void **state)
     (void)state;
     assert_fails(stream_by("oracle", &usual, 60, 16, &variant), FB_UNSUPPORTED,
                  "cannot evict while a text comes in");
-    assert_fails(stream_by("adakv(knorm)", &usual, 60, 16, &variant), FB_UNSUPPORTED,
+    assert_fails(stream_by("adakv(keydiff)", &usual, 60, 16, &variant), FB_UNSUPPORTED,
                  "cannot evict while a text comes in");
     assert_fails(stream_by("full", &usual, 60, 16, &variant), FB_BUDGET,
                  "'full' keeps all");

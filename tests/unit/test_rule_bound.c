@@ -201,15 +201,16 @@ static void settings_that_do_not_go_together_are_refused_by_the_rule(void **stat
 static void only_an_allocation_over_layers_goes_around_one_within_a_layer(void **state)
 {
     (void)state;
-    takes_around(&spreader, "adakv(knorm)");
-    takes_around(&spreader, "adakv(blend(knorm,recency))");
-    refuses_around(&spreader, "flat(knorm)", "one of them can share the budget");
-    refuses_around(&sharer, "flat(knorm)", "one of them can share the budget");
-    refuses_around(&sharer, "adakv(knorm)", "one of them can share the budget");
-    refuses_around(&wrapper, "adakv(knorm)",
+    takes_around(&spreader, "adakv(random)");
+    takes_around(&spreader, "adakv(blend(random,recency))");
+    refuses_around(&spreader, "flat(random)", "one of them can share the budget");
+    refuses_around(&sharer, "flat(random)", "one of them can share the budget");
+    refuses_around(&sharer, "adakv(random)", "one of them can share the budget");
+    refuses_around(&wrapper, "adakv(random)",
                    "must be outermost; write 'adakv(wrapper(");
-    refuses_around(&wrapper, "flat(knorm)", "must be outermost");
-    refuses_around(&spreader, "flat(adakv(knorm))", "one of them can share the budget");
+    refuses_around(&wrapper, "flat(random)", "must be outermost");
+    refuses_around(&spreader, "flat(adakv(random))",
+                   "one of them can share the budget");
 }
 
 static void one_that_shares_in_both_ways_goes_around_no_other(void **state)
@@ -219,7 +220,7 @@ static void one_that_shares_in_both_ways_goes_around_no_other(void **state)
     (void)state;
     both.spread = spread;
     takes_around(&both, "knorm");
-    refuses_around(&both, "adakv(knorm)", "one of them can share the budget");
+    refuses_around(&both, "adakv(random)", "one of them can share the budget");
 }
 
 static void nothing_but_a_share_goes_around_a_choice_by_the_budget(void **state)

@@ -191,12 +191,12 @@ static void adakv_shares_a_layer_by_where_the_scores_are(void **state)
 
     (void)
         state; /* k = 5: 10 in the layer; each head is sure of 1; head 0 wins the rest */
-    assert_ok(select_by(&s, "adakv(knorm)", scores, N, none, 5));
+    assert_ok(select_by(&s, "adakv(random)", scores, N, none, 5));
     assert_int_equal(s.kept.count[0] + s.kept.count[1], 10);
     kept_is(&s, 0, "1 2 3 4 5 6 7 8 9"); /* of the ties at 1, head 0's comes first */
     kept_is(&s, 1, "0");
     fb_selection_clear(&s);
-    assert_ok(select_by(&s, "adakv(knorm, safeguard=1)", scores, N, none, 5));
+    assert_ok(select_by(&s, "adakv(random, safeguard=1)", scores, N, none, 5));
     assert_int_equal(s.kept.count[0], 5); /* nothing to share */
     assert_int_equal(s.kept.count[1], 5);
     fb_selection_clear(&s);
@@ -218,7 +218,7 @@ static void no_allocation_exceeds_its_budget(void **state)
             random[j] = (float)(seed >> 60); /* many ties */
         }
         assert_ok(
-            select_by(&s, i % 2 ? "adakv(knorm)" : "knorm", random, N, protect, k));
+            select_by(&s, i % 2 ? "adakv(random)" : "knorm", random, N, protect, k));
         assert_int_equal(fb_kept_total(&s.kept), s.budget_entries);
         for (int64_t slot = 0; slot < s.kept.n_slots; slot++) {
             assert_in_range(s.kept.count[slot], 1, N);
@@ -252,7 +252,7 @@ static void an_allocation_of_one_entry_more_is_refused(void **state)
     rule.kind = FB_KIND_ALLOCATION;
     rule.n_inner = 1;
     assert_fails(fb_rule_bind(&bound, &rule), FB_USAGE, "needs 1 rule");
-    assert_ok(fb_rule_bind_around(&bound, &rule, "knorm"));
+    assert_ok(fb_rule_bind_around(&bound, &rule, "random"));
     fb_scope_open(ops);
     {
         fb_tensor layer[LAYERS];

@@ -275,20 +275,20 @@ def lacache(span_, overlap, start):
 
 
 RULES = {
-    "flat(knorm)": allocation(flat),
-    "flat(knorm,alpha=0.5)": allocation(flat, alpha=0.5),
+    "flat(random)": allocation(flat),
+    "flat(random,alpha=0.5)": allocation(flat, alpha=0.5),
     "cake_layers(knorm,window=4)": allocation(cake),
     "cake_layers(knorm,window=4,tau1=1.6,tau2=0.6)": allocation(cake, tau1=1.6, tau2=0.6),
     "entropy(knorm)": allocation(entropy),
-    "entropy(adakv(knorm))": allocation(entropy_adakv),
-    "adakv(knorm)": allocation(adakv_layers),
-    "adakv(knorm,form=blend)": allocation(adakv_layers, form="blend"),
-    "adakv(knorm,safeguard=0.5,form=blend,normalise=mass)":
+    "entropy(adakv(random))": allocation(entropy_adakv),
+    "adakv(random)": allocation(adakv_layers),
+    "adakv(random,form=blend)": allocation(adakv_layers, form="blend"),
+    "adakv(random,safeguard=0.5,form=blend,normalise=mass)":
         allocation(adakv_layers, alpha=0.5, form="blend", normalise=True),
-    "adakv(knorm,normalise=mass)": allocation(adakv_layers, normalise=True),
-    "hits(knorm)": allocation(hits),
-    "hits(knorm,max=1.5)": allocation(hits, most=1.5),
-    "composite(knorm)": allocation(composite),
+    "adakv(random,normalise=mass)": allocation(adakv_layers, normalise=True),
+    "hits(random)": allocation(hits),
+    "hits(random,max=1.5)": allocation(hits, most=1.5),
+    "composite(random)": allocation(composite),
     "lazy(knorm)": allocation(lazy),
     "lazy(knorm,initial=2,recent=8)": allocation(lazy, initial=2, recent=8),
     "pyramid(knorm)": allocation(pyramid),
