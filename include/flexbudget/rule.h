@@ -86,6 +86,9 @@ fb_tensor fb_block_seen(fb_ops *ops, const fb_signals *see);
 /* Elements of x [rows, n], less their mean, over their deviation (divisor N - 1, at least
  * `least`), both of all of them. */
 fb_tensor fb_standardise(fb_ops *ops, fb_tensor x, double least);
+/* Squares of the distances of the rows of a [B, n, d] and b [B, m, d], at least 0:
+ * [B, n, m]. */
+fb_tensor fb_square_distances(fb_ops *ops, fb_tensor a, fb_tensor b);
 /* x [rows, n] between `first` and `last` columns of its largest element. */
 fb_tensor fb_with_best_around(fb_ops *ops, fb_tensor x, int64_t first, int64_t last);
 
