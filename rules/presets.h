@@ -20,3 +20,9 @@ FB_PRESET(manifold_windowed, "manifold:windowed=4096",
 FB_PRESET(nacl, "draw(snapkv:window=32,kernel=1,temperature=0.03125)",
           "NACL: attention of 32 proxies summed, 7 of 19 entries drawn")
 FB_PRESET(vatp_h2o, "vatp(h2o)", "VATP around H2O, as published")
+FB_PRESET(kvzip_paper, "flat(kvzip)",
+          "KVzip as published: heads of all layers share the budget")
+FB_PRESET(kvzip_plus, "flat(kvzip:plus=1)",
+          "KVzip+ as kvpress: attention by what it adds to the residual stream")
+FB_PRESET(kvcompose_paper, "composite(kvcompose)",
+          "KVCompose with its shares of the layers, as published")

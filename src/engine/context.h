@@ -19,7 +19,7 @@ typedef struct fb_context_pass {
     bool wants_output; /* x after the last layer is needed */
     bool wants_sum;    /* signals to reduce */
     int64_t window;    /* rows; 0: none */
-    bool wants_queries;
+    bool wants_queries, wants_residual;
     /* Called after each layer that does not slide with its signals; `layer` counts those
      * alone. NULL: none. */
     fb_status (*after_layer)(void *self, int64_t layer, const fb_layer_signals *seen);

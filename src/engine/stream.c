@@ -117,7 +117,8 @@ static fb_status run_layer(fb_stream *s, int64_t layer, int64_t t)
                  ? fb_full(ops, 2, shape, 0)
                  : FB_NONE;
     fb_ops_move(ops, before);
-    fb_layer_forward(engine, layer, s->x, &s->angles, s->view.n, is_last, attend, s);
+    fb_layer_forward(engine, layer, s->x, &s->angles, s->view.n, is_last,
+                     &(fb_layer_hooks){.attend = attend, .self = s});
     if (!about->slides) {
         before = fb_enter(engine, FB_PHASE_context, FB_SCOPE_signal);
         keep_queries(s, about->index);
