@@ -50,8 +50,7 @@ static void choose(const void *params, fb_choices *choices)
     choices->replay = (fb_replay){
         .piece = kvzip->piece,
         .first = "\n\nRepeat the previous context exactly.",
-        .later =
-            "\n\nRepeat the part of the previous context exactly, starting with",
+        .later = "\n\nRepeat the part of the previous context exactly, starting with",
         .overlap = 8,
         .sinks = 4,
         .by_hidden = kvzip->plus != 0};
@@ -67,8 +66,7 @@ static fb_tensor output_norm(fb_ops *ops, const fb_signals *see)
         fb_bmm(ops, see->output_weight, true, see->output_weight, false);
     const fb_tensor rows = fb_reshape(ops, form, 3, (int64_t[]){g, r * d, d});
     const fb_tensor product = fb_bmm(ops, see->values, false, rows, true);
-    const fb_tensor values =
-        fb_reshape(ops, see->values, 4, (int64_t[]){g, m, 1, d});
+    const fb_tensor values = fb_reshape(ops, see->values, 4, (int64_t[]){g, m, 1, d});
     fb_tensor square = fb_reshape(ops, product, 4, (int64_t[]){g, m, r, d});
 
     square = fb_sum(ops, fb_mul(ops, square, values), CHANNELS); /* [kv_heads, m, r] */

@@ -36,7 +36,7 @@ typedef enum fb_signal {
     FB_READS_FUTURE = 1 << 6,  /* attention not yet paid: not deployable */
     FB_READS_QUERIES = 1 << 7, /* and sets `queries` */
     FB_READS_OUTPUT_WEIGHT = 1 << 8,
-    FB_READS_ROTATION = 1 << 9, /* and may call fb_rotation */
+    FB_READS_ROTATION = 1 << 9,  /* and may call fb_rotation */
     FB_READS_RESIDUAL = 1 << 11, /* of a context that is read at once */
     FB_READS_REPLAY = 1 << 12,   /* the same; and sets `replay` */
 } fb_signal;
@@ -59,7 +59,7 @@ typedef struct fb_signals {
     fb_tensor queries; /* [heads, t, head_dim] of the last t = min(queries, n) tokens,
                                 after rotary embedding, each at its own position */
     fb_tensor
-        output_weight; /* [heads, width, head_dim]: what the output projection makes
+        output_weight;  /* [heads, width, head_dim]: what the output projection makes
                                 of the values of a query head */
     fb_tensor residual; /* [m] per token the cosine of the residual stream before and
                            after the attention of the layer is added */
@@ -109,8 +109,9 @@ typedef enum fb_group {
 typedef struct fb_replay {
     int64_t piece; /* tokens of the context; INT64_MAX: all at once; 0: no replay */
     const char *first, *later; /* text before the first and other pieces; NULL: none */
-    int64_t overlap; /* last tokens of the piece before that end the text of a later one */
-    int64_t sinks;   /* first tokens of the context */
+    int64_t
+        overlap; /* last tokens of the piece before that end the text of a later one */
+    int64_t sinks; /* first tokens of the context */
     bool sees_all;
     bool by_hidden; /* that of each query is divided by the norm of what attention read
                        of its token */

@@ -119,7 +119,7 @@ static fb_status check_signals(const fb_event *event)
     const char *what = reads & FB_READS_OUTPUT_WEIGHT ? "output projection"
                        : reads & FB_READS_ROTATION    ? "rotary embedding"
                        : reads & FB_READS_RESIDUAL    ? "residual stream"
-                       : reads & FB_READS_REPLAY      ? "second reading"
+                       : reads & FB_READS_REPLAY      ? "attention of a second pass"
                                                       : NULL;
 
     if (what == NULL) return FB_OK;

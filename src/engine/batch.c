@@ -73,8 +73,7 @@ static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
                 fb_tail_part(batch->tail, batch->sequence[v], layer, g,
                              batch->at[v] + batch->t)};
     out = fb_attention(engine->ops, &call);
-    if (batch->rows.id != 0 && !shows_itself)
-        attend_shown(batch, &call, about->index);
+    if (batch->rows.id != 0 && !shows_itself) attend_shown(batch, &call, about->index);
     return out;
 }
 
@@ -110,10 +109,9 @@ static fb_status run_layer(fb_batch *batch, int64_t layer, fb_tensor x,
     const fb_engine *engine = batch->reading->engine;
     fb_ops *ops = engine->ops;
     const fb_layer_facts *about = &engine->facts->layer[layer];
-    const fb_layer_hooks hooks = {
-        .attend = attend,
-        .see = batch->shown != NULL ? keep_normed : NULL,
-        .self = batch};
+    const fb_layer_hooks hooks = {.attend = attend,
+                                  .see = batch->shown != NULL ? keep_normed : NULL,
+                                  .self = batch};
     fb_status status;
 
     fb_use_layer(engine, layer);

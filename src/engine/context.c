@@ -74,9 +74,8 @@ static void see_residual(void *self, fb_tensor x, fb_tensor normed, fb_tensor ad
     const fb_tensor rows = cosine(ops, x, fb_add(ops, x, added, 1));
 
     (void)normed;
-    pass->seen.residual = pass->seen.residual.id == 0
-                              ? rows
-                              : fb_cat(ops, pass->seen.residual, rows, 0);
+    pass->seen.residual =
+        pass->seen.residual.id == 0 ? rows : fb_cat(ops, pass->seen.residual, rows, 0);
     fb_ops_move(ops, before);
 }
 

@@ -73,8 +73,7 @@ static fb_tensor project(const fb_engine *engine, int64_t layer, fb_tensor h,
 /* h, or its norm where the family has one behind a block. */
 static fb_tensor with_post(const fb_engine *engine, fb_tensor h, fb_tensor post)
 {
-    return post.id == 0 ? h
-                        : fb_rms_norm(engine->ops, h, post, engine->facts->rms_eps);
+    return post.id == 0 ? h : fb_rms_norm(engine->ops, h, post, engine->facts->rms_eps);
 }
 
 /* Attention [R, H*d] as it is added to the residual stream: [R, width]. */
@@ -114,8 +113,7 @@ void fb_layer_forward(const fb_engine *engine, int64_t layer, fb_tensor x,
     h = project(engine, layer, normed, angles, first_row);
     h = attend(engine, layer, h, hooks); /* [R, H*d] */
     if (only_attend) {
-        if (hooks->see != NULL)
-            see_only(engine, layer, first_row, x, normed, h, hooks);
+        if (hooks->see != NULL) see_only(engine, layer, first_row, x, normed, h, hooks);
         return;
     }
     h = attention_out(engine, layer, first_row, h); /* [R, width] */

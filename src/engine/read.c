@@ -132,9 +132,9 @@ static void add_part(fb_count *to, const fb_count *from, double part, double all
 
 /* Operators that make a signal; none serves two. */
 static const enum fb_op of_queries[] = {FB_OP_narrow, FB_OP_add_};
-static const enum fb_op of_residual[] = {FB_OP_add,     FB_OP_mul, FB_OP_sum,
-                                         FB_OP_sqrt,    FB_OP_div, FB_OP_maximum,
-                                         FB_OP_linear,  FB_OP_rms_norm};
+static const enum fb_op of_residual[] = {FB_OP_add,    FB_OP_mul,     FB_OP_sum,
+                                         FB_OP_sqrt,   FB_OP_div,     FB_OP_maximum,
+                                         FB_OP_linear, FB_OP_rms_norm};
 enum {
     N_OF_QUERIES = sizeof of_queries / sizeof of_queries[0],
     N_OF_RESIDUAL = sizeof of_residual / sizeof of_residual[0]

@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum { COLUMNS = 1, QUERIES = 1 };
-enum { TEXT_TOKENS = 64 }; /* more than the text before a piece has */
+enum { TEXT_TOKENS = 64 };                 /* more than the text before a piece has */
 static const double SMALLEST_NORM = 1e-30; /* nothing was read: 0, not 0/0 */
 
 typedef struct replaying {
@@ -123,9 +123,8 @@ static fb_tensor by_norm(fb_ops *ops, fb_tensor rows, fb_tensor normed)
     const fb_tensor square = fb_sum(ops, fb_mul(ops, normed, normed), 1);
     const fb_tensor norm = fb_maximum(ops, fb_sqrt(ops, square), least);
 
-    return fb_div(
-        ops, rows,
-        fb_reshape(ops, norm, 3, (int64_t[]){1, fb_size(ops, norm, 0), 1}));
+    return fb_div(ops, rows,
+                  fb_reshape(ops, norm, 3, (int64_t[]){1, fb_size(ops, norm, 0), 1}));
 }
 
 static fb_status see_layer(void *self, int64_t layer, const fb_batch *batch)

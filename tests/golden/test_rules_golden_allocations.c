@@ -160,15 +160,14 @@ static void check_division(const fb_bound_rule *rule, json_t *node)
         measured[l] = fb_full(ops, 1, (int64_t[]){1}, c[l]);
         k[l] = K;
     }
-    assert_ok(fb_bound_rule_get(rule)->spread(
-        ops,
-        &(fb_spread_input){.measured = measured,
-                           .n_layers = count,
-                           .kv_heads = 1,
-                           .m = 100 * K,
-                           .k = K,
-                           .room = room},
-        &(double){0.3}, k));
+    assert_ok(fb_bound_rule_get(rule)->spread(ops,
+                                              &(fb_spread_input){.measured = measured,
+                                                                 .n_layers = count,
+                                                                 .kv_heads = 1,
+                                                                 .m = 100 * K,
+                                                                 .k = K,
+                                                                 .room = room},
+                                              &(double){0.3}, k));
     for (int l = 0; l < count; l++) {
         const bool is_high = found < n_high && (int)high[found] == l;
 
