@@ -25,3 +25,9 @@ FB_PRESET(paged_whole, "chunk(paged,size=16,fill=none,cut=page)",
 FB_PRESET(caote_snapkv, "caote(snapkv)", "CAOTE around SnapKV, as published")
 FB_PRESET(longflow, "vatp(tova:heads=kv,sink=0)",
           "LongFlow: the last query's attention times the size of the value")
+FB_PRESET(kvzip_paper, "flat(kvzip)",
+          "KVzip as published: heads of all layers share the budget")
+FB_PRESET(kvzip_plus, "flat(kvzip:plus=1)",
+          "KVzip+ as kvpress: attention by what it adds to the residual stream")
+FB_PRESET(kvcompose_paper, "composite(kvcompose)",
+          "KVCompose with its shares of the layers, as published")

@@ -38,6 +38,8 @@ typedef enum fb_signal {
     FB_READS_OUTPUT_WEIGHT = 1 << 8,
     FB_READS_ROTATION = 1 << 9,         /* and may call fb_rotation */
     FB_READS_ATTENTION_BLOCK = 1 << 10, /* in `update` alone */
+    FB_READS_RESIDUAL = 1 << 11,        /* of a context that is read at once */
+    FB_READS_REPLAY = 1 << 12,          /* the same; and sets `replay` */
 } fb_signal;
 
 /* One layer at an eviction event. Tensors that were not asked for are FB_NONE. */
@@ -62,9 +64,13 @@ typedef struct fb_signals {
      * uniform numbers in (0, 1). [heads, t, m] */
     fb_tensor block_attention, block_random;
     fb_tensor
-        output_weight; /* [heads, width, head_dim]: what the output projection makes
+        output_weight;  /* [heads, width, head_dim]: what the output projection makes
                                 of the values of a query head */
-    double scale;      /* of the logits of attention */
+    fb_tensor residual; /* [m] per token the cosine of the residual stream before and
+                           after the attention of the layer is added */
+    fb_tensor replay_attention; /* [heads, m] the most that an entry got when its piece
+                                   of the context was read again: see fb_replay */
+    double scale;               /* of the logits of attention */
     const struct fb_rotary *rotary; /* for fb_rotation */
 } fb_signals;
 
@@ -120,6 +126,23 @@ typedef enum fb_compares {
     FB_COMPARES_HEADS,  /* of a layer */
     FB_COMPARES_LAYERS, /* and of all layers */
 } fb_compares;
+/* The context is read a second time behind itself, piece by piece, each as if the others
+ * had not been: a piece follows a text, and what ends a user's turn in the model's
+ * template. A model without a tokenizer for the text reads the piece alone.
+ *
+ * The network sees the whole context. What counts is a softmax of its own: of every query
+ * over `sinks`, the entries of the piece and the tokens read again up to its own, or with
+ * `sees_all` over the whole context and these. */
+typedef struct fb_replay {
+    int64_t piece; /* tokens of the context; INT64_MAX: all at once; 0: no replay */
+    const char *first, *later; /* text before the first and other pieces; NULL: none */
+    int64_t
+        overlap; /* last tokens of the piece before that end the text of a later one */
+    int64_t sinks; /* first tokens of the context */
+    bool sees_all;
+    bool by_hidden; /* that of each query is divided by the norm of what attention read
+                       of its token */
+} fb_replay;
 
 /* A rule's place in the product of choices. Zero is the plain choice everywhere. */
 typedef struct fb_choices {
@@ -137,6 +160,7 @@ typedef struct fb_choices {
     int64_t min_tokens;   /* with fewer tokens the rule falls back to sinks + recents */
     fb_compares compares; /* what its scores can be compared with */
     bool keeps_all;       /* evicts nothing, whatever the budget */
+    fb_replay replay;
 } fb_choices;
 
 /* --- parameters --- */
@@ -312,9 +336,8 @@ typedef struct fb_rule {
      * block, or, for rules that read FB_READS_ATTENTION_BLOCK, several. */
     fb_tensor (*update)(fb_ops *ops, const fb_signals *see, const void *params);
 
-    /* Later steps of the plan; refused while the engine does not call them. */
+    /* A later step of the plan; refused while the engine does not call it. */
     void (*edit)(void);
-    void (*replay)(void);
 } fb_rule;
 
 #define FB_RULE_HEAD .abi = FB_RULE_ABI, .size = sizeof(fb_rule)

@@ -43,6 +43,8 @@ static void print_reads(uint32_t reads, int64_t window, fb_text *out)
         {FB_READS_QUERIES, "queries"},
         {FB_READS_OUTPUT_WEIGHT, "the output projection"},
         {FB_READS_ROTATION, "rotations"},
+        {FB_READS_RESIDUAL, "the residual stream"},
+        {FB_READS_REPLAY, "attention of a second reading"},
     };
     const size_t begin = out->n;
 

@@ -118,6 +118,8 @@ static fb_status check_signals(const fb_event *event)
     const uint32_t reads = fb_bound_rule_choices(event->rule)->reads;
     const char *what = reads & FB_READS_OUTPUT_WEIGHT ? "output projection"
                        : reads & FB_READS_ROTATION    ? "rotary embedding"
+                       : reads & FB_READS_RESIDUAL    ? "residual stream"
+                       : reads & FB_READS_REPLAY      ? "attention of a second pass"
                                                       : NULL;
 
     if (what == NULL) return FB_OK;

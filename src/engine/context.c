@@ -6,6 +6,8 @@
 
 #include "base/number.h"
 
+static const double SMALLEST_NORM = 1e-30; /* nothing there: 0, not 0/0 */
+
 /* The block's queries to their rows. */
 static void keep_queries(const fb_context_pass *pass, fb_tensor qkv)
 {
@@ -80,12 +82,42 @@ static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
     return attended;
 }
 
+/* Of the rows of a and b [R, width] each: [R]. */
+static fb_tensor cosine(fb_ops *ops, fb_tensor a, fb_tensor b)
+{
+    const fb_tensor of_a = fb_sqrt(ops, fb_sum(ops, fb_mul(ops, a, a), 1));
+    const fb_tensor of_b = fb_sqrt(ops, fb_sum(ops, fb_mul(ops, b, b), 1));
+    const fb_tensor least = fb_full(ops, 1, (int64_t[]){1}, SMALLEST_NORM);
+
+    return fb_div(ops, fb_sum(ops, fb_mul(ops, a, b), 1),
+                  fb_maximum(ops, fb_mul(ops, of_a, of_b), least));
+}
+
+/* fb_see_rows: the cosines of the block behind those before. */
+static void see_residual(void *self, fb_tensor x, fb_tensor normed, fb_tensor added)
+{
+    fb_context_pass *pass = self;
+    const fb_place before = fb_enter(pass->engine, FB_PHASE_context, FB_SCOPE_signal);
+    fb_ops *ops = pass->engine->ops;
+    const fb_tensor rows = cosine(ops, x, fb_add(ops, x, added, 1));
+
+    (void)normed;
+    pass->seen.residual =
+        pass->seen.residual.id == 0 ? rows : fb_cat(ops, pass->seen.residual, rows, 0);
+    fb_ops_move(ops, before);
+}
+
 static void run_block(fb_context_pass *pass, int64_t layer, int64_t n_rows)
 {
     const fb_engine *engine = pass->engine;
     fb_ops *ops = engine->ops;
     const bool is_last = layer == engine->facts->layers - 1;
-    const int rope = engine->facts->layer[layer].rope;
+    const fb_layer_facts *about = &engine->facts->layer[layer];
+    const fb_layer_hooks hooks = {
+        .attend = attend,
+        .see = pass->wants_residual && !about->slides ? see_residual : NULL,
+        .self = pass};
+    const int rope = about->rope;
     fb_angles angles = {.cosine = {FB_NONE}};
 
     fb_scope_open(ops);
@@ -93,9 +125,11 @@ static void run_block(fb_context_pass *pass, int64_t layer, int64_t n_rows)
         fb_narrow(ops, pass->angles.cosine[rope], 0, pass->start, n_rows);
     angles.sine[rope] = fb_narrow(ops, pass->angles.sine[rope], 0, pass->start, n_rows);
     fb_layer_forward(engine, layer, fb_narrow(ops, pass->x, 0, pass->start, n_rows),
-                     &angles, pass->start, is_last && !pass->wants_output, attend,
-                     pass);
-    fb_scope_close(ops);
+                     &angles, pass->start, is_last && !pass->wants_output, &hooks);
+    if (hooks.see != NULL)
+        pass->seen.residual = fb_scope_return(ops, pass->seen.residual);
+    else
+        fb_scope_close(ops);
 }
 
 /* Zeroed memory for the layer's signals, in the layer's scope. It belongs to the rules:

@@ -19,7 +19,7 @@ typedef struct fb_context_pass {
     bool wants_output; /* x after the last layer is needed */
     bool wants_sum;    /* signals to reduce */
     int64_t window;    /* rows; 0: none */
-    bool wants_queries;
+    bool wants_queries, wants_residual;
     /* Called after each block of a layer that does not slide with the rows of its t
      * queries, the newest of m entries; no rows of a window are shown after the layer then.
      * NULL: nobody looks. */

@@ -1,7 +1,8 @@
 /* engine.h - reads a context once, scores it for every rule, answers for many variants
  * at once.
  *
- *   fb_read          once per document: context -> full cache, scores of all rules
+ *   fb_read          once per document: context -> full cache, scores of all rules;
+ *                    for some it is read again
  *   fb_foresee       once per probe: question + reference on the full cache -> oracle
  *   fb_evict         rule + budget -> the entries that stay, in an arena of their bytes
  *   fb_answer_group  question + reference, then a free answer, for many variants in one
@@ -43,6 +44,9 @@ typedef struct fb_engine_options {
      * token of the question, which comes at the budget's number of entries per head
      * (Xiao et al. 2024, arXiv:2309.17453). Otherwise each keeps its own position. */
     bool compact;
+    /* What ends a user's turn and begins the model's, for rules that read the context
+     * again; NULL: as the template of the model's file has it. */
+    const char *turn_end;
     fb_watch *watch;
     void *watch_self;
 } fb_engine_options;
@@ -82,6 +86,11 @@ size_t fb_window_bytes(const fb_model_facts *facts, fb_dtype cache, int64_t toke
  * wanted, its sums, all queries, and the rows of a block. */
 size_t fb_pass_bytes(const fb_model_facts *facts, int64_t tokens, int64_t window,
                      bool wants_sum, bool wants_queries, bool wants_blocks);
+
+/* The same of reading it again for a rule: keys and values of what is fed and of what it
+ * is compared with, rows of attention, and the signal. */
+size_t fb_replay_bytes(const fb_model_facts *facts, fb_dtype cache, int64_t tokens,
+                       const fb_replay *replay);
 
 const fb_cache *fb_reading_cache(const fb_reading *reading);
 int64_t fb_reading_tokens(const fb_reading *reading);

@@ -25,12 +25,12 @@ struct view {
     int64_t n_rows;
 };
 
-static fb_status score_future(void *self, int64_t layer, fb_tensor sum)
+static fb_status score_future(void *self, int64_t layer, const fb_batch *batch)
 {
     const struct view *view = self;
     fb_reading *reading = view->reading;
     const fb_layer_signals seen = {
-        .future = fb_scale(reading->engine->ops, sum, 1 / (double)view->n_rows)};
+        .future = fb_scale(reading->engine->ops, batch->sum, 1 / (double)view->n_rows)};
     fb_status status = FB_OK;
 
     for (int r = 0; status == FB_OK && r < reading->n_rules; r++) {

@@ -48,6 +48,7 @@ static bool scores_now(const fb_reading *reading, const fb_scored_rule *rule)
 {
     return !fb_bound_rule_choices(rule->rule)->keeps_all &&
            fb_bound_rule_is_deployable(rule->rule) &&
+           fb_bound_rule_replay(rule->rule) == NULL &&
            !fb_select_falls_back(rule->rule, reading->n);
 }
 
@@ -193,6 +194,7 @@ static void ask_for_signals(const fb_reading *reading, fb_context_pass *pass)
         if (!scores_now(reading, rule)) continue;
         pass->wants_sum |= fb_bound_rule_reads_sum(rule->rule);
         pass->wants_queries |= fb_bound_rule_queries(rule->rule, reading->n) > 0;
+        pass->wants_residual |= fb_bound_rule_reads_residual(rule->rule);
         if (fb_bound_rule_reads_block(rule->rule)) pass->after_block = follow_block;
     }
     pass->window = longest_window(reading);
@@ -218,6 +220,15 @@ static int64_t own_written(const fb_reading *reading, const fb_scored_rule *rule
     return fb_bound_rule_reads_block(rule->rule) ? reading->n
                                                  : own_window(reading, rule);
 }
+/* Operators that make a signal; none serves two. */
+static const enum fb_op of_queries[] = {FB_OP_narrow, FB_OP_add_};
+static const enum fb_op of_residual[] = {FB_OP_add,    FB_OP_mul,     FB_OP_sum,
+                                         FB_OP_sqrt,   FB_OP_div,     FB_OP_maximum,
+                                         FB_OP_linear, FB_OP_rms_norm};
+enum {
+    N_OF_QUERIES = sizeof of_queries / sizeof of_queries[0],
+    N_OF_RESIDUAL = sizeof of_residual / sizeof of_residual[0]
+};
 
 /* A rule's cells pay for the plain pass and for the reductions that this rule reads, as
  * if it were alone: of the `written` last rows its own. */
@@ -237,9 +248,12 @@ static void charge_pass(fb_reading *reading, fb_scored_rule *rule, int64_t writt
         add_part(&own[FB_OP_attention_rows], &signal[FB_OP_attention_rows],
                  entries_seen(reading, own_written(reading, rule)),
                  entries_seen(reading, written));
-    if (fb_bound_rule_queries(rule->rule, reading->n) == 0) return;
-    add_part(&own[FB_OP_narrow], &signal[FB_OP_narrow], 1, 1);
-    add_part(&own[FB_OP_add_], &signal[FB_OP_add_], 1, 1);
+    if (fb_bound_rule_queries(rule->rule, reading->n) > 0)
+        for (int i = 0; i < N_OF_QUERIES; i++)
+            add_part(&own[of_queries[i]], &signal[of_queries[i]], 1, 1);
+    if (fb_bound_rule_reads_residual(rule->rule))
+        for (int i = 0; i < N_OF_RESIDUAL; i++)
+            add_part(&own[of_residual[i]], &signal[of_residual[i]], 1, 1);
 }
 
 /* Adds the keys and values of every layer of a cache, `tokens` in each slot. */
@@ -380,6 +394,7 @@ fb_status fb_read(fb_reading **out, fb_engine *engine, const int32_t *ids, int64
     status = open_rules(reading, rules, n_rules);
     if (status == FB_OK) status = open_caches(reading);
     if (status == FB_OK) status = run_pass(reading, ids);
+    if (status == FB_OK) status = fb_reading_replay(reading, ids);
     if (status == FB_OK) status = hash_caches(reading);
     if (status != FB_OK) {
         fb_reading_free(reading);

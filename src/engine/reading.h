@@ -45,6 +45,10 @@ FB_MUST_USE fb_status fb_reading_score_layer(fb_reading *reading, fb_scored_rule
                                              int64_t layer,
                                              const fb_layer_signals *seen);
 
+/* Reads the context again for the rules that ask for it, and scores them. The cache of
+ * the reading stays as it is. */
+FB_MUST_USE fb_status fb_reading_replay(fb_reading *reading, const int32_t *ids);
+
 /* Makes `hidden` (and, if asked, the scores of rules that read the future) for a
  * question, unless they are there already. */
 FB_MUST_USE fb_status fb_reading_answer(fb_reading *reading,

@@ -112,5 +112,7 @@ fb_signals fb_view_layer(const fb_view *view, int64_t layer,
     if (reads & FB_READS_OUTPUT_WEIGHT)
         s.output_weight = see_output(view->engine, layer);
     if (reads & FB_READS_ROTATION) s.rotary = rotary;
+    if (reads & FB_READS_RESIDUAL) s.residual = view->seen.residual;
+    if (reads & FB_READS_REPLAY) s.replay_attention = view->seen.replay;
     return s;
 }

@@ -129,7 +129,8 @@ static fb_status run_layer(fb_stream *s, int64_t layer, int64_t t)
     fb_use_layer(engine, layer);
     fb_scope_open(ops);
     open_signals(s, about->slides, t);
-    fb_layer_forward(engine, layer, s->x, &s->angles, s->view.n, is_last, attend, s);
+    fb_layer_forward(engine, layer, s->x, &s->angles, s->view.n, is_last,
+                     &(fb_layer_hooks){.attend = attend, .self = s});
     if (!about->slides) {
         before = fb_enter(engine, FB_PHASE_context, FB_SCOPE_signal);
         keep_queries(s, about->index);

@@ -129,7 +129,8 @@ fb_engine_options fb_run_engine_options(const fb_plan *plan)
 {
     return (fb_engine_options){
         .cache = plan->shape.type,
-        .compact = fb_values_is(&plan->spec->values, FB_SET_positions, "compact")};
+        .compact = fb_values_is(&plan->spec->values, FB_SET_positions, "compact"),
+        .turn_end = plan->template.after};
 }
 
 static fb_status run_all(fb_runner *run)

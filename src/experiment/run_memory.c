@@ -66,9 +66,11 @@ static double cache_bytes(const fb_plan *plan, int64_t entries)
            (double)fb_entry_bytes(&plan->shape);
 }
 
-/* Of the work of one pass with the signals of all rules. */
+/* Of the work of one pass with the signals of all rules, or of another one for some. */
 static double pass_bytes(const fb_plan *plan, int64_t tokens)
 {
+    const fb_model_facts *facts = fb_model_get_facts(plan->model);
+    size_t again = 0, once;
     bool wants_sum = false, wants_queries = false, wants_blocks = false;
     int64_t window = 0;
 
@@ -79,9 +81,13 @@ static double pass_bytes(const fb_plan *plan, int64_t tokens)
         wants_sum |= fb_bound_rule_reads_sum(rule);
         wants_queries |= fb_bound_rule_queries(rule, tokens) > 0;
         wants_blocks |= fb_bound_rule_reads_block(rule);
+        if (fb_bound_rule_replay(rule) == NULL) continue;
+        once = fb_replay_bytes(facts, plan->shape.type, tokens,
+                               fb_bound_rule_replay(rule));
+        if (once > again) again = once;
     }
-    return (double)fb_pass_bytes(fb_model_get_facts(plan->model), tokens, window,
-                                 wants_sum, wants_queries, wants_blocks);
+    once = fb_pass_bytes(facts, tokens, window, wants_sum, wants_queries, wants_blocks);
+    return (double)(once > again ? once : again);
 }
 
 double fb_run_reading_bytes(const fb_plan *plan, int64_t tokens)

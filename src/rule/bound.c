@@ -27,10 +27,10 @@ static fb_status check_rule(const fb_rule *rule)
     if (rule->abi != FB_RULE_ABI || rule->size != sizeof *rule)
         return fb_fail(FB_UNSUPPORTED, "rule made for ABI %d; this program has %d",
                        rule->abi, FB_RULE_ABI);
-    if (rule->edit != NULL || rule->replay != NULL)
+    if (rule->edit != NULL)
         return fb_fail(FB_UNSUPPORTED,
-                       "rule '%s' sets a hook that is not called yet (edit, replay); "
-                       "leave it NULL",
+                       "rule '%s' sets a hook that is not called yet (edit); leave it "
+                       "NULL",
                        rule->name);
     if (rule->n_inner < 0 || rule->n_inner > FB_MAX_INNER ||
         (rule->kind == FB_KIND_ALLOCATION && rule->n_inner != 1) ||
@@ -88,6 +88,7 @@ static void join(fb_choices *into, const fb_choices *inner)
         into->recent_quota = inner->recent_quota;
     into->keeps_all = into->keeps_all || inner->keeps_all;
     if (inner->compares < into->compares) into->compares = inner->compares;
+    if (into->replay.piece == 0) into->replay = inner->replay;
 }
 
 static fb_status check_choices(const fb_bound_rule *bound)
@@ -97,13 +98,7 @@ static fb_status check_choices(const fb_bound_rule *bound)
     if (c->keeps_all && bound->n_inner > 0)
         return fb_fail(FB_USAGE, "'%s' cannot go around a rule that evicts nothing",
                        bound->rule->name);
-    if ((c->reads & FB_READS_FUTURE) != 0 &&
-        (c->reads & (FB_READS_WINDOW_ATTENTION | FB_READS_ATTENTION_SUM |
-                     FB_READS_ATTENTION_BLOCK)) != 0)
-        return fb_fail(FB_USAGE,
-                       "'%s' joins a rule that reads the future with one that reads "
-                       "the attention of the context, which is gone by then",
-                       bound->rule->name);
+    FB_TRY(fb_bound_rule_check_moment(bound));
     if (!c->keeps_all && bound->rule->kind == FB_KIND_RULE &&
         bound->rule->score == NULL)
         return fb_fail(FB_DEFECT, "rule '%s' has no score", bound->rule->name);
@@ -325,7 +320,9 @@ int64_t fb_bound_rule_queries(const fb_bound_rule *rule, int64_t n)
 
 bool fb_bound_rule_streams(const fb_bound_rule *rule)
 {
-    bool streams = (rule->rule->runs & FB_RUNS_STREAMING) != 0;
+    const uint32_t whole = FB_READS_RESIDUAL | FB_READS_REPLAY;
+    bool streams = (rule->rule->runs & FB_RUNS_STREAMING) != 0 &&
+                   (rule->choices.reads & whole) == 0;
 
     for (int i = 0; i < rule->n_inner; i++)
         streams = streams && fb_bound_rule_streams(rule->inner[i]);

@@ -26,5 +26,7 @@ struct fb_bound_rule {
 FB_MUST_USE fb_status fb_bound_rule_new(fb_bound_rule **out, const fb_rule *rule);
 /* After parameters and inner rules are set: choices and canonical text. */
 FB_MUST_USE fb_status fb_bound_rule_finish(fb_bound_rule *bound);
+/* A rule is scored once: all that it and its inner rules read is there at one moment. */
+FB_MUST_USE fb_status fb_bound_rule_check_moment(const fb_bound_rule *bound);
 
 #endif

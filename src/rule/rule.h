@@ -61,6 +61,10 @@ int64_t fb_bound_rule_window(const fb_bound_rule *rule, int64_t n);
 bool fb_bound_rule_reads_sum(const fb_bound_rule *rule);
 /* Whether its state is updated block by block of a context that is read at once. */
 bool fb_bound_rule_reads_block(const fb_bound_rule *rule);
+bool fb_bound_rule_reads_residual(const fb_bound_rule *rule);
+/* How it wants the context to be read again; NULL: not. */
+const fb_replay *fb_bound_rule_replay(const fb_bound_rule *rule);
+bool fb_replay_is_same(const fb_replay *a, const fb_replay *b);
 /* The last tokens whose queries it reads in a context of n, 0 for none. */
 int64_t fb_bound_rule_queries(const fb_bound_rule *rule, int64_t n);
 

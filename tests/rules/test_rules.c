@@ -261,7 +261,8 @@ static void every_rule_pays_for_what_it_reads(void **state)
         const fb_ledger *ledger = fb_reading_ledger(reading, i);
         const uint32_t reads = fb_bound_rule_choices(rules[i])->reads;
         const uint32_t paid = FB_READS_ATTENTION_SUM | FB_READS_WINDOW_ATTENTION |
-                              FB_READS_ATTENTION_BLOCK | FB_READS_QUERIES;
+                              FB_READS_ATTENTION_BLOCK | FB_READS_QUERIES |
+                              FB_READS_RESIDUAL | FB_READS_REPLAY;
         const double signals =
             fb_ledger_total(ledger, FB_PHASE_context, FB_SCOPE_signal).flops;
 

@@ -156,6 +156,32 @@ static void reads_past_and_future(const void *params, fb_choices *choices)
     choices->reads = FB_READS_FUTURE | FB_READS_ATTENTION_SUM;
 }
 
+static void reads_queries_and_future(const void *params, fb_choices *choices)
+{
+    (void)params;
+    choices->reads = FB_READS_FUTURE | FB_READS_QUERIES;
+    choices->queries = 1;
+}
+
+static void has_no_replay(const void *params, fb_choices *choices)
+{
+    (void)params;
+    choices->reads = FB_READS_REPLAY;
+}
+
+static void replays(const void *params, fb_choices *choices)
+{
+    (void)params;
+    choices->reads = FB_READS_REPLAY;
+    choices->replay = (fb_replay){.piece = 5, .first = "again"};
+}
+
+static void reads_the_residual(const void *params, fb_choices *choices)
+{
+    (void)params;
+    choices->reads = FB_READS_RESIDUAL;
+}
+
 static fb_status is_never_right(const void *params)
 {
     (void)params;
@@ -177,9 +203,55 @@ static void choices_that_make_no_sense_are_refused(void **state)
     refuses(&rule, FB_DEFECT, "reads queries but does not say how many");
     rule.choose = reads_past_and_future;
     refuses(&rule, FB_USAGE, "which is gone by then");
+    rule.choose = reads_queries_and_future;
+    refuses(&rule, FB_USAGE, "joins a rule that reads the future with one that reads");
+    rule.choose = has_no_replay;
+    refuses(&rule, FB_DEFECT, "reads the context again but does not say how");
     rule.choose = evicts_nothing_and_scores_nothing;
     rule.score = NULL;
     refuses(&rule, FB_DEFECT, "rule 'plain' has no score");
+}
+
+static void refuses_text(const char *expression, const char *why)
+{
+    fb_bound_rule *bound;
+
+    assert_fails(fb_rule_parse(&bound, expression), FB_USAGE, why);
+}
+
+static void what_is_read_again_is_not_joined_with_what_is_gone(void **state)
+{
+    fb_bound_rule *bound;
+
+    (void)state;
+    refuses_text("blend(kvzip, snapkv)", "reads the context again with one that reads");
+    refuses_text("squeeze(kvzip)", "reads the context again with one that reads");
+    refuses_text("blend(expected_attention, kvcompose)", "which is gone by then");
+    refuses_text("blend(oracle, kvzip)", "reads the future with one that reads the");
+    refuses_text("blend(kvzip, kvcompose)", "read the context again in two ways");
+    refuses_text("blend(kvzip, kvzip:piece=7)", "read the context again in two ways");
+    assert_ok(fb_rule_parse(&bound, "flat(blend(kvzip, vatp(kvzip)))"));
+    fb_bound_rule_free(bound);
+}
+
+static void what_is_read_at_once_does_not_stream(void **state)
+{
+    fb_rule rule = plain;
+    fb_bound_rule *bound;
+
+    (void)state;
+    rule.runs = FB_RUNS_ONE_SHOT | FB_RUNS_STREAMING;
+    assert_ok(fb_rule_bind(&bound, &rule));
+    assert_true(fb_bound_rule_streams(bound));
+    fb_bound_rule_free(bound);
+    rule.choose = replays;
+    assert_ok(fb_rule_bind(&bound, &rule));
+    assert_false(fb_bound_rule_streams(bound));
+    fb_bound_rule_free(bound);
+    rule.choose = reads_the_residual;
+    assert_ok(fb_rule_bind(&bound, &rule));
+    assert_false(fb_bound_rule_streams(bound));
+    fb_bound_rule_free(bound);
 }
 
 static void settings_that_do_not_go_together_are_refused_by_the_rule(void **state)
@@ -269,6 +341,8 @@ int main(void)
         cmocka_unit_test(a_rule_without_its_formula_is_refused),
         cmocka_unit_test(a_wrong_number_of_inner_rules_is_refused),
         cmocka_unit_test(choices_that_make_no_sense_are_refused),
+        cmocka_unit_test(what_is_read_again_is_not_joined_with_what_is_gone),
+        cmocka_unit_test(what_is_read_at_once_does_not_stream),
         cmocka_unit_test(settings_that_do_not_go_together_are_refused_by_the_rule),
         cmocka_unit_test(only_an_allocation_over_layers_goes_around_one_within_a_layer),
         cmocka_unit_test(one_that_shares_in_both_ways_goes_around_no_other),
