@@ -108,6 +108,9 @@ typedef struct fb_choices {
     double recent_quota;   /* share of the budget that is the newest entries' */
     int64_t min_tokens; /* with fewer tokens the rule falls back to sinks + recents */
     bool keeps_all;     /* evicts nothing, whatever the budget */
+    bool
+        updates_at_events; /* the state: `update` is called before `score`, not after each
+                               block */
 } fb_choices;
 
 /* --- parameters --- */
@@ -279,7 +282,8 @@ typedef struct fb_rule {
     /* Rules with a state: after each block of tokens, the new state [kv_heads, state_rows,
      * m] from the old one, which is 0 for the block's own entries (the newest). Signals of
      * attention are those of the block's queries. A context that is read at once is one
-     * block. */
+     * block. With `updates_at_events` instead at each eviction, before `score`, which has
+     * the same signals and the new state; entries that came since the last have 0. */
     fb_tensor (*update)(fb_ops *ops, const fb_signals *see, const void *params);
 
     /* Later steps of the plan; refused while the engine does not call them. */
