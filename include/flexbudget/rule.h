@@ -72,6 +72,13 @@ fb_tensor fb_standardise(fb_ops *ops, fb_tensor x, double least);
 /* x [rows, n] between `first` and `last` columns of its largest element. */
 fb_tensor fb_with_best_around(fb_ops *ops, fb_tensor x, int64_t first, int64_t last);
 
+/* How much of each entry others say as well [kv_heads, m], of keys and positions: softmax
+ * over j of the mean over i of the cosine of keys i and j, 0 with itself. `spare_last`: of
+ * each row i the last j with a cosine above `alike` counts as 0 too (Cai et al. 2025,
+ * arXiv:2505.24133). */
+fb_tensor fb_redundancy(fb_ops *ops, const fb_signals *see, double alike,
+                        bool spare_last);
+
 /* cosine, sine [n, r/2] of the model's rotation at positions first, first + step, ...
  * (without the factor on their size that some scalings add: keys and queries have it). */
 void fb_rotation(fb_ops *ops, const fb_signals *see, int64_t first, int64_t step,

@@ -32,7 +32,7 @@ static const char *const expressions[] = {
     "morphkv:window=4",
     "rkv:window=4",
     "vase:window=4",
-
+    "gkv:window=4",
 };
 enum { RULES = sizeof expressions / sizeof expressions[0] };
 
@@ -296,38 +296,39 @@ static void recency_leaves_sinks_and_the_newest(void **state)
     fb_variant_free(variant);
 }
 
-/* H2O's sums go with their entries: one eviction in the answer, before which nothing has
- * left, chooses what one pass over all the text chooses. */
-static void a_state_moves_with_its_entries_in_an_answer(void **state)
+/* Queries, sums and states reach into the answer: the one eviction there, before which
+ * nothing has left, chooses what one pass over all the text chooses. */
+static void an_eviction_in_an_answer_sees_what_one_pass_sees(void **state)
 {
-    enum { READ = CONTEXT + PROMPT + 20 };
+    enum { READ = CONTEXT + PROMPT + 20, LEFT = 70 };
+    fb_seeded_rule seeded[RULES];
     int32_t all[READ];
-    fb_bound_rule *rule;
-    fb_seeded_rule seeded;
     fb_reading *once;
-    fb_variant *variant, *other;
-    fb_answer got;
 
     (void)state;
     memcpy(all, context, sizeof context);
     memcpy(all + CONTEXT, prompt, sizeof prompt);
     memcpy(all + CONTEXT + PROMPT, answer_ids, 20 * sizeof *all);
-    assert_ok(fb_rule_parse(&rule, "h2o:recent=0"));
-    seeded = (fb_seeded_rule){rule, 0};
-    assert_ok(fb_read(&once, r.engine, all, READ, &seeded, 1, 1));
-    assert_ok(fb_evict(&other, once, 0, &none, 0, 70));
-    variant = stream_by(rule, &none, READ + 2, CHUNK, 20); /* evicts before token 20 */
-    answer(variant, &question, &forced, &got);
-    assert_int_equal(got.events, 1);
-    for (int64_t s = 0; s < SLOTS; s++)
-        assert_memory_equal(got.held.kept.position[s],
-                            fb_variant_selection(other)->kept.position[s],
-                            70 * sizeof(int32_t));
-    fb_answer_clear(&got);
-    fb_variant_free(variant);
-    fb_variant_free(other);
+    for (int i = 0; i < RULES; i++)
+        seeded[i] = (fb_seeded_rule){rules[i], 1};
+    assert_ok(fb_read(&once, r.engine, all, READ, seeded, RULES, 1));
+    for (int i = 0; i < RULES; i++) {
+        /* before tokens 20 to 38 */
+        fb_variant *variant = stream_by(rules[i], &none, LEFT + 19, CHUNK, 20), *other;
+        fb_answer got;
+
+        assert_ok(fb_evict(&other, once, i, &none, 0, LEFT));
+        answer(variant, &question, &forced, &got);
+        assert_int_equal(got.events, 1);
+        for (int64_t s = 0; s < SLOTS; s++)
+            assert_memory_equal(got.held.kept.position[s],
+                                fb_variant_selection(other)->kept.position[s],
+                                LEFT * sizeof(int32_t));
+        fb_answer_clear(&got);
+        fb_variant_free(variant);
+        fb_variant_free(other);
+    }
     fb_reading_free(once);
-    fb_bound_rule_free(rule);
 }
 
 /* What two passes repeat is paid once: a free answer that a reference foretold costs no more
@@ -375,7 +376,7 @@ int main(void)
         cmocka_unit_test(a_stream_is_the_same_alone_in_a_group_and_again),
         cmocka_unit_test(evictions_come_before_every_interval_that_would_not_fit),
         cmocka_unit_test(recency_leaves_sinks_and_the_newest),
-        cmocka_unit_test(a_state_moves_with_its_entries_in_an_answer),
+        cmocka_unit_test(an_eviction_in_an_answer_sees_what_one_pass_sees),
         cmocka_unit_test(what_is_repeated_is_charged_to_nobody),
         cmocka_unit_test(a_block_that_does_not_fit_says_so),
     };
