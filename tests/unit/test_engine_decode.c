@@ -366,6 +366,58 @@ static void a_block_that_does_not_fit_says_so(void **state)
     fb_variant_free(variant);
 }
 
+static size_t memory_in_use(void)
+{
+    size_t bytes = 0;
+
+    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
+        bytes += fb_memory_now((fb_account)a);
+    return bytes;
+}
+
+/* A whole cell; the n-th allocation fails. */
+static fb_status try_cell(const fb_bound_rule *rule, int64_t n)
+{
+    const fb_seeded_rule seeded = {rule, 1};
+    fb_variant *variant = NULL;
+    fb_answer got;
+    fb_status status;
+
+    fb_memory_fail_at(n);
+    status = fb_stream_in(&variant, reading, &seeded, context, &usual,
+                          &(fb_pace){40, CHUNK, 7});
+    if (status == FB_OK) {
+        status = fb_answer_group(reading, &variant, 1, &question, &free_too, &got);
+        if (status == FB_OK) fb_answer_clear(&got);
+    }
+    fb_memory_fail_at(0);
+    fb_variant_free(variant);
+    if (status != FB_OK) fb_ops_reset(r.ops);
+    return status;
+}
+
+static void a_failing_allocation_is_said_and_leaks_nothing(void **state)
+{
+    static const int chosen[] = {7, RULES - 1};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        fb_status status = FB_NO_MEMORY;
+        int64_t tried = 0;
+        size_t before;
+
+        assert_ok(try_cell(rules[chosen[i]], 0)); /* warms up */
+        before = memory_in_use();
+        for (int64_t n = 1; status != FB_OK; n += long_or_short(1, 1 + n / 12)) {
+            status = try_cell(rules[chosen[i]], n);
+            if (status != FB_OK) assert_int_equal(status, FB_NO_MEMORY);
+            assert_int_equal(memory_in_use(), before);
+            tried++;
+        }
+        assert_true(tried > 30);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -379,6 +431,7 @@ int main(void)
         cmocka_unit_test(an_eviction_in_an_answer_sees_what_one_pass_sees),
         cmocka_unit_test(what_is_repeated_is_charged_to_nobody),
         cmocka_unit_test(a_block_that_does_not_fit_says_so),
+        cmocka_unit_test(a_failing_allocation_is_said_and_leaks_nothing),
     };
 
     return cmocka_run_group_tests(tests, open_all, close_all);
