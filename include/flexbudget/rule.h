@@ -98,6 +98,13 @@ fb_tensor fb_square_distances(fb_ops *ops, fb_tensor a, fb_tensor b);
 /* x [rows, n] between `first` and `last` columns of its largest element. */
 fb_tensor fb_with_best_around(fb_ops *ops, fb_tensor x, int64_t first, int64_t last);
 
+/* How much of each entry others say as well [kv_heads, m], of keys and positions: softmax
+ * over j of the mean over i of the cosine of keys i and j, 0 with itself. `spare_last`: of
+ * each row i the last j with a cosine above `alike` counts as 0 too (Cai et al. 2025,
+ * arXiv:2505.24133). */
+fb_tensor fb_redundancy(fb_ops *ops, const fb_signals *see, double alike,
+                        bool spare_last);
+
 /* cosine, sine [n, r/2] of the model's rotation at positions first, first + step, ...
  * (without the factor on their size that some scalings add: keys and queries have it). */
 void fb_rotation(fb_ops *ops, const fb_signals *see, int64_t first, int64_t step,
@@ -160,6 +167,9 @@ typedef struct fb_choices {
     int64_t min_tokens;   /* with fewer tokens the rule falls back to sinks + recents */
     fb_compares compares; /* what its scores can be compared with */
     bool keeps_all;       /* evicts nothing, whatever the budget */
+    bool
+        updates_at_events; /* the state: `update` is called before `score`, not after each
+                               block */
     fb_replay replay;
 } fb_choices;
 
@@ -333,7 +343,9 @@ typedef struct fb_rule {
     /* Rules with a state: after each block of tokens, the new state [kv_heads, state_rows,
      * m] from the old one, which is 0 for the block's own entries (the newest). Signals of
      * attention are those of the block's queries. A context that is read at once is one
-     * block, or, for rules that read FB_READS_ATTENTION_BLOCK, several. */
+     * block, or, for rules that read FB_READS_ATTENTION_BLOCK, several. With
+     * `updates_at_events` instead at each eviction, before `score`, which has the same signals
+     * and the new state; entries that came since the last have 0. */
     fb_tensor (*update)(fb_ops *ops, const fb_signals *see, const void *params);
 
     /* A later step of the plan; refused while the engine does not call it. */

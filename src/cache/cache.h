@@ -38,6 +38,9 @@ FB_MUST_USE fb_status fb_cache_evict(fb_cache **out, fb_ops *ops, const fb_cache
  * checks, and charged as if the entries moved. fb_free it. */
 FB_MUST_USE fb_status fb_cache_hide(uint8_t **out, fb_ops *ops, const fb_cache *full,
                                     const fb_kept *kept, int64_t budget_entries);
+/* A cache of as many tokens with the same entries, beside the budget (account `other`): for
+ * work whose outcome does not count. `from` has not been evicted from by fb_cache_evict. */
+FB_MUST_USE fb_status fb_cache_copy(fb_cache **out, fb_ops *ops, const fb_cache *from);
 void fb_cache_free(fb_cache *cache); /* takes NULL */
 
 /* All entries, all bytes. */

@@ -65,7 +65,7 @@ static void follow(fb_event *event, fb_tensor rows, fb_signals *see)
     block.state = fb_full(ops, 3, fresh, 0);
     if (see->state.id != 0) block.state = fb_cat(ops, see->state, block.state, 2);
     state = fb_persist(ops, FB_ACCOUNT_signals,
-                       fb_bound_rule_update(event->rule, ops, &block));
+                       fb_bound_rule_update(event->rule, ops, &block, FB_AFTER_BLOCK));
     fb_release(ops, see->state);
     see->state = state;
     see->window_attention =

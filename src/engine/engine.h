@@ -132,12 +132,22 @@ FB_MUST_USE fb_status fb_evict(fb_variant **out, fb_reading *reading, int rule,
 FB_MUST_USE fb_status fb_evict_masked(fb_variant **out, fb_reading *reading, int rule,
                                       const fb_protect *protect, int64_t protect_last,
                                       int64_t k);
-/* The context is read anew under the budget: in chunks of so many tokens, and before one
- * that would not fit the rule evicts, so that no head ever holds more than k entries. The
- * reading, of the same `ids`, is what the answers are compared with; it needs no rules. */
+/* How a text comes in: no head ever holds more than k entries. */
+typedef struct fb_pace {
+    int64_t k;
+    int64_t chunk; /* tokens of context and question that are read at a time */
+    int64_t
+        interval; /* 0: question and answer stand beside the budget. Otherwise they go
+                         on under it, and the rule evicts before every so many tokens of the
+                         answer, be it a reference or a free one */
+} fb_pace;
+
+/* The context is read anew under the budget: in chunks, and before one that would not fit
+ * the rule evicts. The reading, of the same `ids`, is what the answers are compared with; it
+ * needs no rules. With an interval the rule is lent for the life of the variant. */
 FB_MUST_USE fb_status fb_stream_in(fb_variant **out, fb_reading *reading,
                                    const fb_seeded_rule *rule, const int32_t *ids,
-                                   const fb_protect *protect, int64_t k, int64_t chunk);
+                                   const fb_protect *protect, const fb_pace *pace);
 /* Entries a head that fit, beside the rule's state and the queries that it holds, into the
  * bytes of k entries a head. */
 int64_t fb_stream_entries(const fb_model_facts *facts, fb_dtype cache,
@@ -149,7 +159,7 @@ FB_MUST_USE fb_status fb_evict_given(fb_variant **out, fb_reading *reading,
 /* All entries stay: the row `full`. Uses the reading's own cache. */
 FB_MUST_USE fb_status fb_keep_all(fb_variant **out, fb_reading *reading);
 void fb_variant_free(fb_variant *variant); /* takes NULL */
-/* NULL for a variant that keeps all. */
+/* After the context. NULL for a variant that keeps all. */
 const fb_selection *fb_variant_selection(const fb_variant *variant);
 /* Of its arena, or of the arena that a mask stands for; where it streamed, with what its rule
  * keeps beside the entries. */
@@ -208,13 +218,20 @@ typedef struct fb_answer {
     int32_t *ids;
     int64_t n_ids; /* at most max_tokens */
     fb_stop stop;
-    size_t tail_bytes; /* memory for question and answer, the same for all variants */
-    fb_ledger ledger;  /* question, answer and decoding, as if alone */
+    size_t tail_bytes; /* memory for question and answer, the same for all variants; 0
+                          where they stand under the budget */
+    /* There, when the reference (else the question) has been read: what is left of all
+     * tokens [slots], and what the last eviction chose from. Otherwise no slots. */
+    fb_selection held;
+    int64_t n_read;   /* tokens by then */
+    int64_t events;   /* evictions by then */
+    int64_t highest;  /* entries that a head held, at most, free answer included */
+    fb_ledger ledger; /* question, answer and decoding, as if alone */
     char trace_answer[65], trace_decode[65]; /* decode: "" if it did not decode */
 } fb_answer;
 
-/* Answers `question` for all variants of one reading as one batch. `out`
- * [n_variants]. */
+/* Answers `question` for all variants of one reading as one batch; those that go on under
+ * their budgets (all of them or none) one after the other. `out` [n_variants]. */
 FB_MUST_USE fb_status fb_answer_group(fb_reading *reading, fb_variant *const *variants,
                                       int n_variants, const fb_question *question,
                                       const fb_answer_options *options, fb_answer *out);

@@ -84,7 +84,7 @@ static fb_status update_state(fb_reading *reading, fb_scored_rule *rule, int64_t
     if (rule->state.id != 0) view.state = fb_cat(ops, rule->state, view.state, 2);
     signals = fb_view_layer(&view, layer, &rotary);
     state = fb_persist(ops, FB_ACCOUNT_signals,
-                       fb_bound_rule_update(rule->rule, ops, &signals));
+                       fb_bound_rule_update(rule->rule, ops, &signals, FB_AFTER_BLOCK));
     fb_release(ops, rule->state);
     rule->state = state;
     fb_scope_close(ops);

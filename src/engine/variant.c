@@ -6,6 +6,7 @@
 #include "engine/variant.h"
 
 #include "base/check.h"
+#include "engine/stream.h"
 
 #include <string.h>
 
@@ -166,8 +167,12 @@ void fb_variant_free(fb_variant *variant)
 {
     if (variant == NULL) return;
     fb_selection_clear(&variant->selection);
-    fb_cache_free(variant->arena);
-    fb_cache_free(variant->sliding);
+    if (variant->stream != NULL) {
+        fb_stream_free(variant->stream);
+    } else {
+        fb_cache_free(variant->arena);
+        fb_cache_free(variant->sliding);
+    }
     fb_free(variant->hidden);
     fb_free(variant);
 }

@@ -18,6 +18,9 @@ struct fb_variant {
     char trace[65]; /* of its own context pass; "": that of the reading */
     size_t
         state_bytes; /* what its rule kept beside the entries while the text came in */
+    /* The text goes on under the budget with question and answer; owns arena and windows.
+     * NULL: they stand beside it. */
+    struct fb_stream *stream;
 };
 
 /* Everything stays, until told otherwise. */

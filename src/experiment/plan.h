@@ -138,6 +138,13 @@ FB_MUST_USE fb_status fb_plan_cells(const fb_plan *plan, int document,
 FB_MUST_USE fb_status fb_plan_count(const fb_plan *plan, const fb_filter *only,
                                     int64_t *out);
 
+/* True if a free answer is wanted: this sample's metric is computed from it, or the question
+ * is the user's. */
+bool fb_plan_needs_text(const fb_plan_sample *sample);
+/* Tokens that a budget is a share of: of the context; where question and answer go on under
+ * it, all that are ever read, the answer as long as it may be but for its last token. */
+int64_t fb_plan_tokens(const fb_plan *plan, int sample);
+
 /* "20%"; "full" for -1. */
 void fb_plan_budget_text(const fb_plan *plan, int budget, char *out, size_t n);
 

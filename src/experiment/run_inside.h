@@ -75,7 +75,8 @@ fb_store_cell fb_run_identity(const fb_runner *run, const fb_cell *cell);
 int64_t fb_run_limit(const fb_plan *plan, const fb_run_options *options);
 /* Bytes in use now, in all accounts. */
 double fb_run_bytes_now(void);
-/* Bytes of a cell's own cache: none where the context's is used whole. */
+/* Bytes of a cell's own cache: none where the context's is used whole, two where the answer
+ * goes on in a copy. */
 double fb_run_cell_bytes(const fb_plan *plan, const fb_cell *cell);
 /* FB_BUDGET, before anything is computed, if a cell of the plan cannot fit into them:
  * weights, the full cache of its context, its own cache, its answer. Weights that are
@@ -141,9 +142,6 @@ fb_answer_options fb_run_answer_options(const fb_plan_sample *sample);
 double fb_run_reading_bytes(const fb_plan *plan, int64_t tokens);
 /* What the protocol asks of the engine. */
 fb_engine_options fb_run_engine_options(const fb_plan *plan);
-/* True if a free answer is wanted: this cell's metric is computed from it, or the question
- * is the user's. */
-bool fb_run_needs_text(const fb_plan_sample *sample);
 /* Bytes of an answer up to its first stop string. */
 size_t fb_run_answer_length(const fb_plan_sample *sample, const char *text, size_t n);
 

@@ -103,6 +103,7 @@ double fb_run_reading_bytes(const fb_plan *plan, int64_t tokens)
 
 double fb_run_cell_bytes(const fb_plan *plan, const fb_cell *cell)
 {
+    if (fb_spec_goes_on(plan->spec)) return 2 * cache_bytes(plan, cell->k);
     return cell->budget < 0 ? 0 : cache_bytes(plan, cell->k);
 }
 

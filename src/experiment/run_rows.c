@@ -109,6 +109,24 @@ static fb_status check_kernel(const fb_runner *run, const fb_results *own)
                    run->options->path, own->kernel, kernel);
 }
 
+/* All that two results must agree in: "prefill.agnostic.original",
+ * "stream.chunk64.agnostic.original", "stream.chunk64.answer16.original". */
+static void print_protocol(const fb_spec *spec, char *out, size_t n)
+{
+    const fb_values *values = &spec->values;
+    char chunk[32] = "", answer[32];
+
+    (void)snprintf(answer, sizeof answer, "%s", fb_values_text(values, FB_SET_query));
+    if (fb_spec_streams(spec))
+        (void)snprintf(chunk, sizeof chunk, ".chunk%s",
+                       fb_values_text(values, FB_SET_chunk));
+    if (fb_spec_goes_on(spec))
+        (void)snprintf(answer, sizeof answer, "answer%s",
+                       fb_values_text(values, FB_SET_interval));
+    (void)snprintf(out, n, "%s%s.%s.%s", fb_values_text(values, FB_SET_kind), chunk,
+                   answer, fb_values_text(values, FB_SET_positions));
+}
+
 static fb_status put_experiment(fb_runner *run, const char *text)
 {
     const fb_values *values = &run->plan->spec->values;
@@ -129,9 +147,7 @@ static fb_status put_experiment(fb_runner *run, const char *text)
     };
 
     FB_TRY(print_kernel(run, kernel));
-    (void)snprintf(
-        protocol, sizeof protocol, "%s.%s.%s", fb_values_text(values, FB_SET_kind),
-        fb_values_text(values, FB_SET_query), fb_values_text(values, FB_SET_positions));
+    print_protocol(run->plan->spec, protocol, sizeof protocol);
     (void)snprintf(compute, sizeof compute, "%s%.15g",
                    fb_values_text(values, FB_SET_compute),
                    fb_values_real(values, FB_SET_quota));

@@ -7,14 +7,14 @@
  */
 #include "experiment/run_inside.h"
 
-static fb_status entries_of(const fb_runner *run, const fb_cell *cell, int64_t n,
-                            int64_t *out)
+static fb_status entries_of(const fb_runner *run, const fb_cell *cell, int64_t *out)
 {
     const fb_plan *plan = run->plan;
     const fb_bound_rule *rule = plan->spec->rules[cell->rule].rule;
 
     *out = cell->k;
-    if (cell->k >= n || fb_values_is(&plan->spec->values, FB_SET_metadata, "free"))
+    if (cell->k >= fb_plan_tokens(plan, cell->sample) ||
+        fb_values_is(&plan->spec->values, FB_SET_metadata, "free"))
         return FB_OK;
     *out = fb_stream_entries(fb_model_get_facts(plan->model), plan->shape.type, rule,
                              cell->k);
@@ -32,9 +32,9 @@ fb_status fb_run_stream(const fb_runner *run, const fb_cell *cell, fb_variant **
     const fb_ids *context =
         &run->plan->documents[run->plan->samples[cell->sample].document].context;
     const fb_seeded_rule rule = {spec->rules[cell->rule].rule, cell->seed};
-    int64_t k;
+    fb_pace pace = {.chunk = fb_values_int(&spec->values, FB_SET_chunk),
+                    .interval = fb_values_int(&spec->values, FB_SET_interval)};
 
-    FB_TRY(entries_of(run, cell, context->n, &k));
-    return fb_stream_in(out, run->reading, &rule, context->ids, &spec->protect, k,
-                        fb_values_int(&spec->values, FB_SET_chunk));
+    FB_TRY(entries_of(run, cell, &pace.k));
+    return fb_stream_in(out, run->reading, &rule, context->ids, &spec->protect, &pace);
 }

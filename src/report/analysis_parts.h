@@ -121,7 +121,8 @@ void fb_say_count(fb_text *text, int n, const char *word);
 /* "a", "a and b", "a, b and c" from `n` names. */
 void fb_say_list(fb_text *text, const char *const *names, int n);
 const char *fb_say_metric(const char *metric); /* "KL" for "kl" */
-/* "prefill, question not seen" for "prefill.agnostic.original" */
+/* "prefill, question not seen" for "prefill.agnostic.original"; "stream, chunks of 64,
+ * answers too, every 16 tokens" for "stream.chunk64.answer16.original" */
 void fb_say_protocol(fb_text *text, const char *protocol);
 
 /* --- print --- */

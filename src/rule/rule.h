@@ -87,10 +87,16 @@ fb_tensor fb_signal_block_random(fb_ops *ops, uint64_t seed, uint64_t stream,
 fb_tensor fb_signal_window(fb_ops *ops, fb_tensor window, fb_tensor rows, int64_t n,
                            int64_t most);
 
-/* The state of all its rules after a block of tokens [kv_heads, state_rows, m]; `see`
- * has the old one, 0 for new entries. */
+/* When the state of a rule changes (fb_choices.updates_at_events). */
+typedef enum fb_moment { FB_AFTER_BLOCK, FB_AT_EVENT } fb_moment;
+
+/* The state of all its rules [kv_heads, state_rows, m] after a block of tokens, or at an
+ * eviction before they score; `see` has the old one, 0 for new entries. What changes at the
+ * other moment stays. */
 fb_tensor fb_bound_rule_update(const fb_bound_rule *rule, fb_ops *ops,
-                               const fb_signals *see);
+                               const fb_signals *see, fb_moment moment);
+/* Whether a state changes at an eviction. */
+bool fb_bound_rule_updates_at_events(const fb_bound_rule *rule);
 
 /* The model's rotary tables, for rules that turn keys or queries: cosine, sine [n, r/2] of
  * `position` [n], of size 1. */

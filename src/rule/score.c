@@ -283,35 +283,56 @@ static fb_status check_state(const fb_bound_rule *bound, fb_ops *ops, fb_tensor 
                    (long long)see->m);
 }
 
+static bool changes_at(const fb_bound_rule *bound, fb_moment moment)
+{
+    return bound->choices.updates_at_events == (moment == FB_AT_EVENT);
+}
+
+static fb_tensor update_own(const fb_bound_rule *bound, fb_ops *ops,
+                            const fb_signals *see)
+{
+    const fb_signals own = own_signals(bound, ops, see);
+    const fb_tensor state = bound->rule->update(ops, &own, bound->params);
+    const fb_status status = check_state(bound, ops, state, see);
+
+    if (status == FB_OK) return state;
+    fb_ops_refuse(ops, status);
+    return FB_NONE;
+}
+
 /* `out` grows by the rows of the rule and its inner ones. */
 static fb_tensor update_all(const fb_bound_rule *bound, fb_ops *ops,
-                            const fb_signals *see, fb_tensor out)
+                            const fb_signals *see, fb_moment moment, fb_tensor out)
 {
     if (bound->own_state > 0) {
-        const fb_signals own = own_signals(bound, ops, see);
-        const fb_tensor state = bound->rule->update(ops, &own, bound->params);
-        const fb_status status = check_state(bound, ops, state, see);
+        const fb_tensor state =
+            changes_at(bound, moment) ? update_own(bound, ops, see) : see->state;
 
-        if (status != FB_OK) {
-            fb_ops_refuse(ops, status);
-            return FB_NONE;
-        }
         out = out.id == 0 ? state : fb_cat(ops, out, state, STATE);
     }
     for (int i = 0; i < bound->n_inner; i++) {
         const fb_signals its = inner_signals(bound, i, ops, see);
 
-        out = update_all(bound->inner[i], ops, &its, out);
+        out = update_all(bound->inner[i], ops, &its, moment, out);
     }
     return out;
 }
 
 fb_tensor fb_bound_rule_update(const fb_bound_rule *rule, fb_ops *ops,
-                               const fb_signals *see)
+                               const fb_signals *see, fb_moment moment)
 {
     if (rule->choices.state_rows == 0) return FB_NONE;
     fb_scope_open(ops);
-    return fb_scope_return(ops, update_all(rule, ops, see, FB_NONE));
+    return fb_scope_return(ops, update_all(rule, ops, see, moment, FB_NONE));
+}
+
+bool fb_bound_rule_updates_at_events(const fb_bound_rule *rule)
+{
+    bool updates = rule->own_state > 0 && rule->choices.updates_at_events;
+
+    for (int i = 0; i < rule->n_inner; i++)
+        updates = updates || fb_bound_rule_updates_at_events(rule->inner[i]);
+    return updates;
 }
 
 fb_tensor fb_bound_rule_score_once(const fb_bound_rule *rule, fb_ops *ops,
@@ -322,7 +343,9 @@ fb_tensor fb_bound_rule_score_once(const fb_bound_rule *rule, fb_ops *ops,
 
     if (rule->choices.state_rows > 0 && !fb_bound_rule_reads_block(rule)) {
         own.state = fb_full(ops, 3, shape, 0);
-        own.state = fb_bound_rule_update(rule, ops, &own);
+        own.state = fb_bound_rule_update(rule, ops, &own, FB_AFTER_BLOCK);
     }
+    if (fb_bound_rule_updates_at_events(rule))
+        own.state = fb_bound_rule_update(rule, ops, &own, FB_AT_EVENT);
     return fb_bound_rule_score(rule, ops, &own);
 }

@@ -68,7 +68,7 @@ static fb_tensor follow(const fb_bound_rule *rule, int64_t size)
         s.state = state.id == 0 ? fresh : fb_cat(ops, state, fresh, STATE);
         s.block_attention = block_of(attention, m, t, 0);
         s.block_random = block_of(uniform, m, t, 0.5F);
-        state = fb_bound_rule_update(rule, ops, &s);
+        state = fb_bound_rule_update(rule, ops, &s, FB_AFTER_BLOCK);
         assert_ok(fb_ops_status(ops));
     }
     return state;
