@@ -36,7 +36,7 @@ static const char *const expressions[] = {
     "roco",
     "keyformer",
     "lazyeviction",
-    "blend(scissorhands:history=16, gkv:window=4)",
+    "blend(scissorhands, gkv:window=4)",
 };
 enum { RULES = sizeof expressions / sizeof expressions[0] };
 
