@@ -33,7 +33,7 @@ static const char *const expressions[] = {
     "rkv:window=4",
     "vase:window=4",
     "gkv:window=4",
-    "roco",
+    "a2sf",
     "keyformer",
     "lazyeviction",
     "blend(scissorhands, gkv:window=4)",
