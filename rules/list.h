@@ -4,6 +4,7 @@
  */
 FB_RULE(full)
 FB_RULE(random)
+FB_RULE(control)
 FB_RULE(oracle)
 FB_RULE(recency)
 FB_RULE(streaming_llm)

@@ -153,6 +153,7 @@ typedef enum fb_rule_kind {
     FB_KIND_RULE,       /* scores entries */
     FB_KIND_WRAPPER,    /* turns the scores of its inner rules into another score */
     FB_KIND_ALLOCATION, /* shares the budget between heads, on its inner rule's scores */
+    FB_KIND_CONTROL,    /* draws as many entries as its inner rule chooses; no hooks */
 } fb_rule_kind;
 
 enum { FB_RUNS_ONE_SHOT = 1, FB_RUNS_STREAMING = 2 };

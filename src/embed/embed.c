@@ -295,8 +295,8 @@ static fb_signals see(fb_event *event, int64_t layer, const fb_outside *queries,
     if (reads & FB_READS_POSITION)
         s.position = fb_signal_position(ops, event->kv_heads, event->n, NULL);
     if (reads & FB_READS_RANDOM)
-        s.random = fb_signal_random(ops, event->seed, 0, layer, event->kv_heads,
-                                    event->n, NULL);
+        s.random = fb_signal_random(ops, (fb_chance){event->seed, 0, FB_DRAWER_RULE},
+                                    layer, event->kv_heads, event->n, NULL);
     return s;
 }
 
@@ -387,6 +387,7 @@ fb_status fb_event_select(fb_event *event, fb_event_facts *out)
                                   .layers = event->layers,
                                   .kv_heads = event->kv_heads,
                                   .n = event->n,
+                                  .seed = event->seed,
                                   .scores = event->scores,
                                   .measured = event->measured};
     const fb_selection *s = &event->selection;

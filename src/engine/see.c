@@ -87,8 +87,9 @@ fb_signals fb_view_layer(const fb_view *view, int64_t layer,
     if (reads & FB_READS_POSITION)
         s.position = fb_signal_position(ops, heads, view->m, position);
     if (reads & FB_READS_RANDOM)
-        s.random = fb_signal_random(ops, view->seed, view->stream, layer, heads,
-                                    view->m, position);
+        s.random =
+            fb_signal_random(ops, (fb_chance){view->seed, view->stream, FB_DRAWER_RULE},
+                             layer, heads, view->m, position);
     if (reads & FB_READS_FUTURE) s.future_attention = view->seen.future;
     if (reads & FB_READS_QUERIES) s.queries = see_queries(view);
     if (reads & FB_READS_OUTPUT_WEIGHT)

@@ -29,6 +29,8 @@ static fb_status choose(fb_variant *variant, int rule, const fb_protect *protect
                             .kv_heads = engine->shape.kv_heads,
                             .n = reading->n,
                             .protect_last = protect_last,
+                            .seed = reading->rules[rule].seed,
+                            .stream = reading->stream,
                             .scores = reading->rules[rule].scores,
                             .measured = reading->rules[rule].measured};
 

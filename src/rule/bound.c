@@ -20,9 +20,10 @@ static bool shares(const fb_rule *rule)
 /* A loaded rule is as untrusted as a file: its struct is checked before it is used. */
 static fb_status check_rule(const fb_rule *rule)
 {
-    const bool has_hook = rule->kind == FB_KIND_RULE      ? rule->score != NULL
-                          : rule->kind == FB_KIND_WRAPPER ? rule->wrap != NULL
-                                                          : shares(rule);
+    const bool has_hook = rule->kind == FB_KIND_RULE         ? rule->score != NULL
+                          : rule->kind == FB_KIND_WRAPPER    ? rule->wrap != NULL
+                          : rule->kind == FB_KIND_ALLOCATION ? shares(rule)
+                                                             : true;
 
     if (rule->abi != FB_RULE_ABI || rule->size != sizeof *rule)
         return fb_fail(FB_UNSUPPORTED, "rule made for ABI %d; this program has %d",
@@ -33,7 +34,7 @@ static fb_status check_rule(const fb_rule *rule)
                        "leave it NULL",
                        rule->name);
     if (rule->n_inner < 0 || rule->n_inner > FB_MAX_INNER ||
-        (rule->kind == FB_KIND_ALLOCATION && rule->n_inner != 1) ||
+        (fb_passes_scores(rule) && rule->n_inner != 1) ||
         (rule->kind == FB_KIND_RULE && rule->n_inner != 0))
         return fb_fail(FB_DEFECT, "rule '%s' asks for %d inner rules", rule->name,
                        rule->n_inner);
@@ -152,9 +153,11 @@ static fb_status print_text(fb_bound_rule *bound)
     return status;
 }
 
-/* What goes around an allocation is one over layers around one within a layer. */
+/* What goes around an allocation is its control, or one over layers around one within a
+ * layer. */
 static fb_status check_allocation(const fb_rule *outer, const fb_rule *inner)
 {
+    if (outer->kind == FB_KIND_CONTROL) return FB_OK;
     if (outer->share == NULL && outer->spread != NULL && inner->spread == NULL)
         return FB_OK;
     if (outer->kind == FB_KIND_ALLOCATION)
@@ -165,10 +168,19 @@ static fb_status check_allocation(const fb_rule *outer, const fb_rule *inner)
                    inner->name, inner->name, outer->name);
 }
 
+static fb_status check_control(const fb_rule *outer, const fb_rule *inner)
+{
+    if (inner->kind != FB_KIND_CONTROL) return FB_OK;
+    return fb_fail(FB_USAGE,
+                   "'%s' draws by chance what stays, so nothing goes around it; '%s' "
+                   "does",
+                   inner->name, outer->name);
+}
+
 /* A choice that depends on the budget is the last word about an entry. */
 static fb_status check_chooser(const fb_rule *outer, const fb_bound_rule *inner)
 {
-    if (outer->kind == FB_KIND_ALLOCATION || inner->rule->select == NULL) return FB_OK;
+    if (fb_passes_scores(outer) || inner->rule->select == NULL) return FB_OK;
     return fb_fail(FB_USAGE,
                    "'%s' chooses entries by the budget, so nothing but a share of the "
                    "budget goes around it; '%s' does",
@@ -194,10 +206,11 @@ fb_status fb_bound_rule_finish(fb_bound_rule *bound)
     for (int i = 0; i < bound->n_inner; i++) {
         if (bound->inner[i]->rule->kind == FB_KIND_ALLOCATION)
             FB_TRY(check_allocation(bound->rule, bound->inner[i]->rule));
+        FB_TRY(check_control(bound->rule, bound->inner[i]->rule));
         FB_TRY(check_chooser(bound->rule, bound->inner[i]));
         join(&bound->choices, &bound->inner[i]->choices);
     }
-    if (bound->rule->kind == FB_KIND_ALLOCATION)
+    if (fb_passes_scores(bound->rule))
         bound->choices.planes = bound->inner[0]->choices.planes;
     if (bound->rule->check != NULL)
         FB_TRY(fb_context(bound->rule->check(bound->params), "rule '%s'",
@@ -267,7 +280,13 @@ const fb_choices *fb_bound_rule_choices(const fb_bound_rule *rule)
 
 bool fb_bound_rule_is_random(const fb_bound_rule *rule)
 {
-    return (rule->choices.reads & FB_READS_RANDOM) != 0;
+    return (rule->choices.reads & FB_READS_RANDOM) != 0 ||
+           fb_bound_rule_is_control(rule);
+}
+
+bool fb_bound_rule_is_control(const fb_bound_rule *rule)
+{
+    return rule->rule->kind == FB_KIND_CONTROL;
 }
 
 bool fb_bound_rule_is_deployable(const fb_bound_rule *rule)

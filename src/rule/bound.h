@@ -21,6 +21,18 @@ struct fb_bound_rule {
     fb_bound_rule *inner[FB_MAX_INNER];
 };
 
+/* Its score is that of its one inner rule. */
+static inline bool fb_passes_scores(const fb_rule *rule)
+{
+    return rule->kind == FB_KIND_ALLOCATION || rule->kind == FB_KIND_CONTROL;
+}
+
+/* Of a control the rule whose choice it draws anew, else the rule itself. */
+static inline const fb_bound_rule *fb_controlled(const fb_bound_rule *rule)
+{
+    return rule->rule->kind == FB_KIND_CONTROL ? rule->inner[0] : rule;
+}
+
 /* A rule without inner rules yet, parameters at their defaults; checks the rule's
  * struct. */
 FB_MUST_USE fb_status fb_bound_rule_new(fb_bound_rule **out, const fb_rule *rule);

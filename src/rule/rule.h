@@ -50,7 +50,9 @@ const char *fb_bound_rule_text(const fb_bound_rule *rule);   /* canonical; lent 
 const char *fb_bound_rule_family(const fb_bound_rule *rule);
 /* The rule's choices, joined with those of its inner rules. */
 const fb_choices *fb_bound_rule_choices(const fb_bound_rule *rule);
-bool fb_bound_rule_is_random(const fb_bound_rule *rule); /* reads FB_READS_RANDOM */
+/* Its kept set depends on a seed: it reads FB_READS_RANDOM or is a control. */
+bool fb_bound_rule_is_random(const fb_bound_rule *rule);
+bool fb_bound_rule_is_control(const fb_bound_rule *rule);
 bool fb_bound_rule_is_deployable(
     const fb_bound_rule *rule); /* does not read the future */
 /* It and its inner rules know what to do while text comes in. */
@@ -62,12 +64,21 @@ bool fb_bound_rule_reads_sum(const fb_bound_rule *rule);
 /* The last tokens whose queries it reads in a context of n, 0 for none. */
 int64_t fb_bound_rule_queries(const fb_bound_rule *rule, int64_t n);
 
+/* Who draws random numbers: draws of different ones say nothing of each other. */
+typedef enum fb_drawer { FB_DRAWER_RULE, FB_DRAWER_CONTROL } fb_drawer;
+
+/* What random numbers are made of. */
+typedef struct fb_chance {
+    uint64_t seed, stream;
+    fb_drawer drawer;
+} fb_chance;
+
 /* Signals that are numbers alone, of m entries in each kv head, [kv_heads, m]: positions;
- * uniform numbers of (seed, stream, layer, kv head, position). `position` [kv_heads] of
- * [m]; NULL: 0, 1, ... */
+ * uniform numbers of (chance, layer, kv head, position). `position` [kv_heads] of [m];
+ * NULL: 0, 1, ... */
 fb_tensor fb_signal_position(fb_ops *ops, int64_t kv_heads, int64_t m,
                              int32_t *const *position);
-fb_tensor fb_signal_random(fb_ops *ops, uint64_t seed, uint64_t stream, int64_t layer,
+fb_tensor fb_signal_random(fb_ops *ops, fb_chance chance, int64_t layer,
                            int64_t kv_heads, int64_t m, int32_t *const *position);
 
 /* The state of all its rules after a block of tokens [kv_heads, state_rows, m]; `see`

@@ -212,6 +212,21 @@ static void only_an_allocation_over_layers_goes_around_one_within_a_layer(void *
     refuses_around(&spreader, "flat(adakv(knorm))", "one of them can share the budget");
 }
 
+static void a_control_goes_around_all_that_evicts_and_nothing_around_it(void **state)
+{
+    const fb_rule *control = fb_rule_find("control");
+
+    (void)state;
+    takes_around(control, "knorm");
+    takes_around(control, "flat(knorm)");
+    takes_around(control, "pyramid(adakv(chunk(knorm)))");
+    refuses_around(control, "full", "cannot go around a rule that evicts nothing");
+    refuses_around(control, "control(knorm)", "so nothing goes around it");
+    refuses_around(&sharer, "control(knorm)",
+                   "'control' draws by chance what stays, so nothing goes around it; "
+                   "'sharer' does");
+}
+
 static void one_that_shares_in_both_ways_goes_around_no_other(void **state)
 {
     fb_rule both = sharer;
@@ -270,6 +285,7 @@ int main(void)
         cmocka_unit_test(choices_that_make_no_sense_are_refused),
         cmocka_unit_test(settings_that_do_not_go_together_are_refused_by_the_rule),
         cmocka_unit_test(only_an_allocation_over_layers_goes_around_one_within_a_layer),
+        cmocka_unit_test(a_control_goes_around_all_that_evicts_and_nothing_around_it),
         cmocka_unit_test(one_that_shares_in_both_ways_goes_around_no_other),
         cmocka_unit_test(nothing_but_a_share_goes_around_a_choice_by_the_budget),
         cmocka_unit_test(nothing_goes_around_a_rule_that_evicts_nothing),
