@@ -36,7 +36,8 @@ typedef enum fb_signal {
     FB_READS_FUTURE = 1 << 6,  /* attention not yet paid: not deployable */
     FB_READS_QUERIES = 1 << 7, /* and sets `queries` */
     FB_READS_OUTPUT_WEIGHT = 1 << 8,
-    FB_READS_ROTATION = 1 << 9, /* and may call fb_rotation */
+    FB_READS_ROTATION = 1 << 9,         /* and may call fb_rotation */
+    FB_READS_DOCUMENT_FUTURE = 1 << 13, /* of all questions: not deployable either */
 } fb_signal;
 
 /* One layer at an eviction event. Tensors that were not asked for are FB_NONE. */
@@ -54,6 +55,8 @@ typedef struct fb_signals {
     fb_tensor position;         /* [kv_heads, m] absolute position, f32 */
     fb_tensor random;           /* [kv_heads, m] uniform in (0, 1), by seed and place */
     fb_tensor future_attention; /* [heads, m] mean over question's and answer's rows */
+    fb_tensor document_future;  /* [heads, m] mean over the rows of all questions of the
+                                   document and their answers */
     fb_tensor queries; /* [heads, t, head_dim] of the last t = min(queries, n) tokens,
                                 after rotary embedding, each at its own position */
     fb_tensor

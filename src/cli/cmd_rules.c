@@ -39,6 +39,7 @@ static void print_reads(uint32_t reads, int64_t window, fb_text *out)
         {FB_READS_POSITION, "positions"},
         {FB_READS_RANDOM, "random numbers"},
         {FB_READS_FUTURE, "the future (not deployable)"},
+        {FB_READS_DOCUMENT_FUTURE, "the future of all questions (not deployable)"},
         {FB_READS_QUERIES, "queries"},
         {FB_READS_OUTPUT_WEIGHT, "the output projection"},
         {FB_READS_ROTATION, "rotations"},

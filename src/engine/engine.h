@@ -102,8 +102,12 @@ typedef struct fb_question {
 /* The teacher-forced pass of the question on the full cache: sets the scores of the
  * rules that read the future, for this question (replacing those of the last). */
 FB_MUST_USE fb_status fb_foresee(fb_reading *reading, const fb_question *question);
-/* True for the rule whose score was at fault when fb_foresee failed. It is left out when
- * fb_foresee is called again. */
+/* The same for all questions of the document together: sets the scores of the rules that
+ * read their future, once, before fb_foresee. */
+FB_MUST_USE fb_status fb_foresee_document(fb_reading *reading,
+                                          const fb_question *questions, int n);
+/* True for the rule whose score was at fault when one of them failed. It is left out when
+ * that is called again. */
 bool fb_has_failed_to_foresee(const fb_reading *reading, int rule);
 
 /* --- evicting --- */

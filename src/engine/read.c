@@ -246,6 +246,10 @@ static fb_status open_caches(fb_reading *reading)
 {
     const fb_engine *engine = reading->engine;
 
+    reading->document_future =
+        fb_zalloc(FB_ACCOUNT_other, (size_t)engine->shape.layers * sizeof(fb_tensor));
+    if (reading->document_future == NULL)
+        return fb_fail(FB_NO_MEMORY, "no memory for a context");
     FB_TRY(fb_cache_new(&reading->cache, engine->ops, &engine->shape, reading->n));
     if (engine->sliding.layers == 0) return FB_OK;
     return fb_cache_new(&reading->sliding, engine->ops, &engine->sliding,
@@ -315,6 +319,7 @@ void fb_reading_free(fb_reading *reading)
         release_all(ops, reading->rules[r].measured, reading->engine->shape.layers);
     }
     fb_free(reading->rules);
+    release_all(ops, reading->document_future, reading->engine->shape.layers);
     fb_release(ops, reading->hidden);
     fb_cache_free(reading->cache);
     fb_cache_free(reading->sliding);

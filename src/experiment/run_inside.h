@@ -92,6 +92,10 @@ FB_MUST_USE fb_status fb_run_refuse_memory(double limit, double needed,
 FB_MUST_USE fb_status fb_run_document(fb_runner *run);
 /* The entrant of a cell; NULL if there is none. */
 fb_entrant *fb_run_entrant(const fb_runner *run, const fb_cell *cell);
+bool fb_run_reads(const fb_runner *run, int rule, fb_signal signal);
+/* Looking ahead has failed: gives the failure to the rule at fault, which is left out from
+ * then on; returns it if it is no rule's. */
+FB_MUST_USE fb_status fb_run_blame(fb_runner *run, fb_status status);
 /* FB_STOPPED if it is time to stop. */
 FB_MUST_USE fb_status fb_run_check_stop(const fb_runner *run);
 /* Notes the peak of all memory, then measures anew. */

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { TEXT_BYTES = 4096 };
+enum { TEXT_BYTES = 4096, UNDEPLOYABLE = FB_READS_FUTURE | FB_READS_DOCUMENT_FUTURE };
 
 static bool shares(const fb_rule *rule)
 {
@@ -97,7 +97,7 @@ static fb_status check_choices(const fb_bound_rule *bound)
     if (c->keeps_all && bound->n_inner > 0)
         return fb_fail(FB_USAGE, "'%s' cannot go around a rule that evicts nothing",
                        bound->rule->name);
-    if ((c->reads & FB_READS_FUTURE) != 0 &&
+    if ((c->reads & UNDEPLOYABLE) != 0 &&
         (c->reads & (FB_READS_WINDOW_ATTENTION | FB_READS_ATTENTION_SUM)) != 0)
         return fb_fail(FB_USAGE,
                        "'%s' joins a rule that reads the future with one that reads "
@@ -291,7 +291,7 @@ bool fb_bound_rule_is_control(const fb_bound_rule *rule)
 
 bool fb_bound_rule_is_deployable(const fb_bound_rule *rule)
 {
-    return (rule->choices.reads & FB_READS_FUTURE) == 0;
+    return (rule->choices.reads & UNDEPLOYABLE) == 0;
 }
 
 int64_t fb_bound_rule_window(const fb_bound_rule *rule, int64_t n)

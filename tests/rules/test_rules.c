@@ -46,6 +46,7 @@ static fb_reading *read_tokens(const int32_t *ids, int64_t n, uint64_t seed)
     for (int i = 0; i < n_rules; i++)
         seeded[i] = (fb_seeded_rule){rules[i], seed};
     assert_ok(fb_read(&out, r.engine, ids, n, seeded, n_rules, 3));
+    assert_ok(fb_foresee_document(out, &question, 1));
     assert_ok(fb_foresee(out, &question));
     return out;
 }
@@ -274,6 +275,7 @@ static void the_control_of_every_rule_keeps_as_much_in_every_head(void **state)
         assert_true(fb_bound_rule_is_random(control));
         both[1].rule = control;
         assert_ok(fb_read(&own, r.engine, context, N, both, 2, 3));
+        assert_ok(fb_foresee_document(own, &question, 1));
         assert_ok(fb_foresee(own, &question));
         for (int64_t k = 1; k < N; k += 31) {
             fb_variant *a, *b;
