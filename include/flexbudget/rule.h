@@ -96,6 +96,14 @@ typedef enum fb_group {
     FB_GROUP_LAYER, /* mean over all query heads, one score for all kv heads */
 } fb_group;
 
+/* Rows that tables are read against and that choose nothing: the experiment knows what stays,
+ * or what is read instead. Built-in ones alone. */
+typedef enum fb_reference {
+    FB_REFERENCE_NONE,        /* a rule like any other */
+    FB_REFERENCE_NO_EVIDENCE, /* all but the tokens that hold the answer */
+    FB_REFERENCE_EVIDENCE,    /* these alone, and what the experiment protects */
+} fb_reference;
+
 /* A rule's place in the product of choices. Zero is the plain choice everywhere. */
 typedef struct fb_choices {
     uint32_t reads;  /* fb_signal bits */
@@ -110,7 +118,9 @@ typedef struct fb_choices {
     int64_t sink, recent;  /* published protection; counts under `published` only */
     double recent_quota;   /* share of the budget that is the newest entries' */
     int64_t min_tokens; /* with fewer tokens the rule falls back to sinks + recents */
-    bool keeps_all;     /* evicts nothing, whatever the budget */
+    bool
+        keeps_all; /* chooses nothing, whatever the budget: all stays, or `reference` */
+    fb_reference reference;
 } fb_choices;
 
 /* --- parameters --- */

@@ -198,7 +198,10 @@ static void add_choices(const fb_bound_rule *bound, fb_text *out)
     const fb_choices *c = fb_bound_rule_choices(bound);
 
     fb_text_puts(out, "reads      ");
-    print_reads(c->reads, c->window, out);
+    if (c->reference == FB_REFERENCE_NONE)
+        print_reads(c->reads, c->window, out);
+    else
+        fb_text_puts(out, "nothing: it is a row of an experiment");
     fb_text_puts(out, "\n");
     if (c->pool_average > 0)
         fb_text_printf(out, "smoothing  average over %lld\n",

@@ -133,6 +133,9 @@ static fb_status open_parts(fb_event *event, const fb_event_about *about)
 
     FB_TRY(check_sizes(about));
     FB_TRY(bind(event, about));
+    if (fb_bound_rule_choices(event->rule)->reference != FB_REFERENCE_NONE)
+        return fb_fail(FB_UNSUPPORTED, "'%s' is a row of an experiment, not a rule",
+                       fb_bound_rule_text(event->rule));
     if (!fb_bound_rule_is_deployable(event->rule))
         return fb_fail(FB_UNSUPPORTED,
                        "rule '%s' reads attention of what is still to come",
@@ -199,7 +202,7 @@ const char *fb_event_rule(const fb_event *event)
 
 static bool is_scored(const fb_event *event)
 {
-    return !fb_bound_rule_choices(event->rule)->keeps_all &&
+    return fb_bound_rule_scores(event->rule) &&
            !fb_select_falls_back(event->rule, event->n);
 }
 

@@ -133,8 +133,8 @@ FB_MUST_USE fb_status fb_stream_in(fb_variant **out, fb_reading *reading,
  * bytes of k entries a head. */
 int64_t fb_stream_entries(const fb_model_facts *facts, fb_dtype cache,
                           const fb_bound_rule *rule, int64_t k);
-/* A set chosen elsewhere (copied), under the same budget check. For tests: what another
- * program kept, or a set for which the answer is known, no rule would choose. */
+/* A set chosen elsewhere (copied), under the same budget check: that of a row of an
+ * experiment; in tests what another program kept, or a set for which the answer is known. */
 FB_MUST_USE fb_status fb_evict_given(fb_variant **out, fb_reading *reading,
                                      const fb_kept *kept, int64_t budget_entries);
 /* All entries stay: the row `full`. Uses the reading's own cache. */

@@ -45,7 +45,7 @@ fb_status fb_reading_score_layer(fb_reading *reading, fb_scored_rule *rule,
 
 static bool scores_now(const fb_reading *reading, const fb_scored_rule *rule)
 {
-    return !fb_bound_rule_choices(rule->rule)->keeps_all &&
+    return fb_bound_rule_scores(rule->rule) &&
            fb_bound_rule_is_deployable(rule->rule) &&
            !fb_select_falls_back(rule->rule, reading->n);
 }

@@ -93,42 +93,6 @@ static fb_status hide(fb_variant *variant)
                          &selection->kept, selection->budget_entries);
 }
 
-static fb_status evict(fb_variant **out, fb_reading *reading, int rule,
-                       const fb_protect *protect, int64_t protect_last, int64_t k,
-                       fb_status (*keep)(fb_variant *))
-{
-    const fb_engine *engine = reading->engine;
-    fb_ledger *ledger;
-    fb_place before;
-    fb_status status;
-
-    FB_ASSERT(rule >= 0 && rule < reading->n_rules);
-    FB_TRY(fb_variant_new(out, reading));
-    before = fb_enter(engine, FB_PHASE_evict, FB_SCOPE_select);
-    ledger = &(*out)->ledger;
-    fb_ops_charge(engine->ops, &ledger, 1);
-    status = choose(*out, rule, protect, protect_last, k);
-    if (status == FB_OK) status = keep(*out);
-    fb_ops_charge(engine->ops, NULL, 0);
-    fb_ops_move(engine->ops, before);
-    if (status == FB_OK) return FB_OK;
-    fb_variant_free(*out);
-    *out = NULL;
-    return status;
-}
-
-fb_status fb_evict(fb_variant **out, fb_reading *reading, int rule,
-                   const fb_protect *protect, int64_t protect_last, int64_t k)
-{
-    return evict(out, reading, rule, protect, protect_last, k, move);
-}
-
-fb_status fb_evict_masked(fb_variant **out, fb_reading *reading, int rule,
-                          const fb_protect *protect, int64_t protect_last, int64_t k)
-{
-    return evict(out, reading, rule, protect, protect_last, k, hide);
-}
-
 static fb_status copy_kept(fb_kept *out, const fb_kept *kept)
 {
     FB_TRY(fb_kept_new(out, kept->n_slots));
@@ -144,19 +108,68 @@ static fb_status copy_kept(fb_kept *out, const fb_kept *kept)
     return FB_OK;
 }
 
-fb_status fb_evict_given(fb_variant **out, fb_reading *reading, const fb_kept *kept,
-                         int64_t budget_entries)
+/* What stays of a variant and how, with all that this takes. */
+struct eviction {
+    int rule;
+    const fb_protect *protect;
+    int64_t protect_last, k;
+    const fb_kept *given; /* chosen elsewhere; NULL: the rule chooses */
+    fb_status (*keep)(fb_variant *);
+};
+
+static fb_status choose_or_copy(fb_variant *variant, const struct eviction *how)
 {
+    fb_selection *selection = &variant->selection;
+
+    if (how->given == NULL)
+        return choose(variant, how->rule, how->protect, how->protect_last, how->k);
+    selection->budget_entries = how->k;
+    return copy_kept(&selection->kept, how->given);
+}
+
+static fb_status evict(fb_variant **out, fb_reading *reading,
+                       const struct eviction *how)
+{
+    const fb_engine *engine = reading->engine;
+    fb_ledger *ledger;
+    fb_place before;
     fb_status status;
 
     FB_TRY(fb_variant_new(out, reading));
-    (*out)->selection.budget_entries = budget_entries;
-    status = copy_kept(&(*out)->selection.kept, kept);
-    if (status == FB_OK) status = move(*out);
+    before = fb_enter(engine, FB_PHASE_evict, FB_SCOPE_select);
+    ledger = &(*out)->ledger;
+    fb_ops_charge(engine->ops, &ledger, 1);
+    status = choose_or_copy(*out, how);
+    if (status == FB_OK) status = how->keep(*out);
+    fb_ops_charge(engine->ops, NULL, 0);
+    fb_ops_move(engine->ops, before);
     if (status == FB_OK) return FB_OK;
     fb_variant_free(*out);
     *out = NULL;
     return status;
+}
+
+fb_status fb_evict(fb_variant **out, fb_reading *reading, int rule,
+                   const fb_protect *protect, int64_t protect_last, int64_t k)
+{
+    FB_ASSERT(rule >= 0 && rule < reading->n_rules);
+    return evict(out, reading,
+                 &(struct eviction){rule, protect, protect_last, k, NULL, move});
+}
+
+fb_status fb_evict_masked(fb_variant **out, fb_reading *reading, int rule,
+                          const fb_protect *protect, int64_t protect_last, int64_t k)
+{
+    FB_ASSERT(rule >= 0 && rule < reading->n_rules);
+    return evict(out, reading,
+                 &(struct eviction){rule, protect, protect_last, k, NULL, hide});
+}
+
+fb_status fb_evict_given(fb_variant **out, fb_reading *reading, const fb_kept *kept,
+                         int64_t budget_entries)
+{
+    return evict(out, reading,
+                 &(struct eviction){.k = budget_entries, .given = kept, .keep = move});
 }
 
 fb_status fb_keep_all(fb_variant **out, fb_reading *reading)

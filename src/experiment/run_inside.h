@@ -119,6 +119,13 @@ double fb_run_cell_work(const fb_runner *run, const fb_cell *cell);
 FB_MUST_USE fb_status fb_run_stream(const fb_runner *run, const fb_cell *cell,
                                     fb_variant **out);
 
+/* --- rows beside the rules (run_reference.c) --- */
+
+/* fb_choices.reference of its rule says what stays. */
+bool fb_run_is_reference(const fb_runner *run, const fb_cell *cell);
+FB_MUST_USE fb_status fb_run_reference(const fb_runner *run, const fb_cell *cell,
+                                       fb_variant **out);
+
 /* --- one cell (run_cell.c) --- */
 
 typedef struct fb_outcome {

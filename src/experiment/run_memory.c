@@ -96,7 +96,11 @@ double fb_run_reading_bytes(const fb_plan *plan, int64_t tokens)
 
 double fb_run_cell_bytes(const fb_plan *plan, const fb_cell *cell)
 {
-    return cell->budget < 0 ? 0 : cache_bytes(plan, cell->k);
+    const fb_choices *choices =
+        fb_bound_rule_choices(plan->spec->rules[cell->rule].rule);
+    const bool has_own = cell->budget >= 0 || choices->reference != FB_REFERENCE_NONE;
+
+    return has_own ? cache_bytes(plan, cell->k) : 0;
 }
 
 fb_status fb_run_refuse_memory(double limit, double needed, const char *what,

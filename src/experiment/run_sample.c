@@ -200,7 +200,7 @@ static double bytes_with(const group *g, const fb_cell *cell, bool masked)
 
 static bool is_for_a_mask(const group *g, const fb_cell *cell)
 {
-    return cell->budget >= 0 &&
+    return cell->budget >= 0 && !fb_run_is_reference(g->run, cell) &&
            fb_mask_pays(g->run->engine, fb_reading_tokens(g->run->reading), cell->k);
 }
 
@@ -229,6 +229,7 @@ static fb_status evict(const group *g, const fb_cell *cell, bool masked,
 
     if (entrant->failure != NULL) return fb_fail(FB_DEFECT, "%s", entrant->failure);
     if (fb_spec_streams(plan->spec)) return fb_run_stream(g->run, cell, out);
+    if (fb_run_is_reference(g->run, cell)) return fb_run_reference(g->run, cell, out);
     if (cell->budget < 0) return fb_keep_all(out, g->run->reading);
     return (masked ? fb_evict_masked : fb_evict)(
         out, g->run->reading, entrant->index, &plan->spec->protect,

@@ -88,22 +88,24 @@ static void join(fb_choices *into, const fb_choices *inner)
     if (inner->recent_quota > into->recent_quota)
         into->recent_quota = inner->recent_quota;
     into->keeps_all = into->keeps_all || inner->keeps_all;
+    if (inner->reference != FB_REFERENCE_NONE) into->reference = inner->reference;
 }
 
 static fb_status check_choices(const fb_bound_rule *bound)
 {
     const fb_choices *c = &bound->choices;
 
-    if (c->keeps_all && bound->n_inner > 0)
-        return fb_fail(FB_USAGE, "'%s' cannot go around a rule that evicts nothing",
-                       bound->rule->name);
+    if (!fb_bound_rule_scores(bound) && bound->n_inner > 0)
+        return fb_fail(FB_USAGE, "'%s' cannot go around a rule that %s nothing",
+                       bound->rule->name,
+                       c->reference == FB_REFERENCE_NONE ? "evicts" : "chooses");
     if ((c->reads & UNDEPLOYABLE) != 0 &&
         (c->reads & (FB_READS_WINDOW_ATTENTION | FB_READS_ATTENTION_SUM)) != 0)
         return fb_fail(FB_USAGE,
                        "'%s' joins a rule that reads the future with one that reads "
                        "the attention of the context, which is gone by then",
                        bound->rule->name);
-    if (!c->keeps_all && bound->rule->kind == FB_KIND_RULE &&
+    if (fb_bound_rule_scores(bound) && bound->rule->kind == FB_KIND_RULE &&
         bound->rule->score == NULL)
         return fb_fail(FB_DEFECT, "rule '%s' has no score", bound->rule->name);
     if ((c->pool_average != 0 && c->pool_average % 2 == 0) ||
@@ -289,9 +291,16 @@ bool fb_bound_rule_is_control(const fb_bound_rule *rule)
     return rule->rule->kind == FB_KIND_CONTROL;
 }
 
+bool fb_bound_rule_scores(const fb_bound_rule *rule)
+{
+    return !rule->choices.keeps_all && rule->choices.reference == FB_REFERENCE_NONE;
+}
+
 bool fb_bound_rule_is_deployable(const fb_bound_rule *rule)
 {
-    return (rule->choices.reads & UNDEPLOYABLE) == 0;
+    return (rule->choices.reads & UNDEPLOYABLE) == 0 &&
+           rule->choices.reference != FB_REFERENCE_NO_EVIDENCE &&
+           rule->choices.reference != FB_REFERENCE_EVIDENCE;
 }
 
 int64_t fb_bound_rule_window(const fb_bound_rule *rule, int64_t n)

@@ -53,8 +53,10 @@ const fb_choices *fb_bound_rule_choices(const fb_bound_rule *rule);
 /* Its kept set depends on a seed: it reads FB_READS_RANDOM or is a control. */
 bool fb_bound_rule_is_random(const fb_bound_rule *rule);
 bool fb_bound_rule_is_control(const fb_bound_rule *rule);
-bool fb_bound_rule_is_deployable(
-    const fb_bound_rule *rule); /* does not read the future */
+/* It has a score of entries, and chooses by it. */
+bool fb_bound_rule_scores(const fb_bound_rule *rule);
+/* It reads no future, and need not be told where the answer stands. */
+bool fb_bound_rule_is_deployable(const fb_bound_rule *rule);
 /* It and its inner rules know what to do while text comes in. */
 bool fb_bound_rule_streams(const fb_bound_rule *rule);
 /* What it asks of the kernel: the last rows of attention in a context of n tokens, 0 for
@@ -96,8 +98,8 @@ struct fb_rotary {
 
 /* The score of one layer, smoothed, reduced to kv heads and wrapped, f32:
  * [planes * kv_heads, m - unscored_last]. Failures are in the context of `ops`; a NaN is
- * FB_DEFECT that names rule, layer, head and position. FB_NONE for a rule that keeps
- * all. */
+ * FB_DEFECT that names rule, layer, head and position. FB_NONE for a rule that chooses
+ * nothing. */
 fb_tensor fb_bound_rule_score(const fb_bound_rule *rule, fb_ops *ops,
                               const fb_signals *see);
 

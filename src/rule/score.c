@@ -213,7 +213,7 @@ fb_tensor fb_bound_rule_score(const fb_bound_rule *rule, fb_ops *ops,
     fb_tensor score;
     fb_status status;
 
-    if (rule->choices.keeps_all) return FB_NONE;
+    if (!fb_bound_rule_scores(rule)) return FB_NONE;
     fb_scope_open(ops);
     score = fb_scope_return(ops, score_of(rule, ops, see));
     if (fb_ops_status(ops) != FB_OK) return FB_NONE;

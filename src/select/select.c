@@ -23,7 +23,7 @@ bool fb_select_falls_back(const fb_bound_rule *rule, int64_t n)
 {
     const fb_choices *choices = fb_bound_rule_choices(rule);
 
-    return !choices->keeps_all &&
+    return fb_bound_rule_scores(rule) &&
            (n <= choices->unscored_last || n < choices->min_tokens);
 }
 
@@ -269,6 +269,10 @@ fb_status fb_select(fb_selection *out, fb_ops *ops, const fb_selector *in, int64
 
     *out = (fb_selection){.k = k, .budget_entries = in->layers * in->kv_heads * k};
     FB_ASSERT(k >= 1 && in->n >= 1 && in->kv_heads <= FB_MAX_KV_HEADS);
+    if (fb_bound_rule_choices(in->rule)->reference != FB_REFERENCE_NONE)
+        return fb_fail(FB_UNSUPPORTED,
+                       "'%s' chooses nothing: it is a row of an experiment",
+                       fb_bound_rule_text(in->rule));
     if (fb_bound_rule_choices(in->rule)->keeps_all && k < in->n)
         return fb_fail(FB_BUDGET,
                        "'%s' keeps all %lld entries; the budget has %lld a head",
