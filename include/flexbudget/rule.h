@@ -102,6 +102,7 @@ typedef enum fb_reference {
     FB_REFERENCE_NONE,        /* a rule like any other */
     FB_REFERENCE_NO_EVIDENCE, /* all but the tokens that hold the answer */
     FB_REFERENCE_EVIDENCE,    /* these alone, and what the experiment protects */
+    FB_REFERENCE_REREAD, /* as many of the last tokens, read anew without the others */
 } fb_reference;
 
 /* A rule's place in the product of choices. Zero is the plain choice everywhere. */

@@ -129,6 +129,10 @@ FB_MUST_USE fb_status fb_evict_masked(fb_variant **out, fb_reading *reading, int
 FB_MUST_USE fb_status fb_stream_in(fb_variant **out, fb_reading *reading,
                                    const fb_seeded_rule *rule, const int32_t *ids,
                                    const fb_protect *protect, int64_t k, int64_t chunk);
+/* The last k tokens of `ids`, those of the reading, are read alone, as a text that begins
+ * there: what a prompt cut to the budget gives. */
+FB_MUST_USE fb_status fb_reread(fb_variant **out, fb_reading *reading,
+                                const int32_t *ids, int64_t k);
 /* Entries a head that fit, beside the rule's state and the queries that it holds, into the
  * bytes of k entries a head. */
 int64_t fb_stream_entries(const fb_model_facts *facts, fb_dtype cache,
@@ -152,9 +156,10 @@ size_t fb_variant_bytes(const fb_variant *variant);
 bool fb_mask_pays(const fb_engine *engine, int64_t n, int64_t k);
 /* The work of selecting and moving, and of reading where it read the context itself. */
 const fb_ledger *fb_variant_ledger(const fb_variant *variant);
-/* Whether it read the context itself, under the budget. */
+/* Whether it read the context itself, under the budget: by fb_stream_in or fb_reread. */
 bool fb_variant_streamed(const fb_variant *variant);
-/* Of the pass that read its context; hex; lent. */
+/* Of the pass that read its context; hex; lent. "": of a text of its own, with which no
+ * other is to be compared. */
 const char *fb_variant_trace(const fb_variant *variant);
 
 /* --- answering --- */

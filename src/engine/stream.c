@@ -336,6 +336,7 @@ fb_status fb_stream_in(fb_variant **out, fb_reading *reading,
     *out = NULL;
     FB_TRY(check_stream(&s));
     FB_TRY(fb_variant_new(out, reading));
+    (*out)->read_itself = true;
     status = open_stream(&s);
     if (status == FB_OK) status = run(&s, ids, *out);
     close_stream(&s);

@@ -14,7 +14,7 @@ fb_status fb_variant_new(fb_variant **out, fb_reading *reading)
     *out = fb_zalloc(FB_ACCOUNT_other, sizeof **out);
     if (*out == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a variant");
     (*out)->reading = reading;
-    (*out)->next = reading->n;
+    (*out)->next = (*out)->next_in_windows = reading->n;
     return FB_OK;
 }
 
@@ -235,10 +235,10 @@ fb_part fb_variant_window(const fb_variant *variant, int64_t index, int64_t kv_h
 
 bool fb_variant_streamed(const fb_variant *variant)
 {
-    return variant->trace[0] != 0;
+    return variant->read_itself;
 }
 
 const char *fb_variant_trace(const fb_variant *variant)
 {
-    return variant->trace[0] != 0 ? variant->trace : variant->reading->trace;
+    return variant->read_itself ? variant->trace : variant->reading->trace;
 }

@@ -9,13 +9,15 @@
 
 struct fb_variant {
     fb_reading *reading;
-    fb_selection selection; /* kept.n_slots 0: all entries stay */
-    fb_cache *arena;        /* own memory; NULL: the reading's cache is read */
-    fb_cache *sliding;      /* own windows; NULL: those of the reading */
-    uint8_t *hidden;        /* [layers * kv_heads][n] for a mask, or NULL */
-    int64_t next;           /* position of the first token behind the context */
+    fb_selection selection;  /* kept.n_slots 0: all entries stay */
+    fb_cache *arena;         /* own memory; NULL: the reading's cache is read */
+    fb_cache *sliding;       /* own windows; NULL: those of the reading */
+    uint8_t *hidden;         /* [layers * kv_heads][n] for a mask, or NULL */
+    int64_t next;            /* position of the first token behind the context */
+    int64_t next_in_windows; /* the same in sliding layers, which nothing renumbers */
     fb_ledger ledger;
-    char trace[65]; /* of its own context pass; "": that of the reading */
+    bool read_itself; /* its context, in a pass of its own */
+    char trace[65];   /* of that; "": not to be compared with others */
     size_t
         state_bytes; /* what its rule kept beside the entries while the text came in */
 };

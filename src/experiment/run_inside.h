@@ -75,7 +75,8 @@ fb_store_cell fb_run_identity(const fb_runner *run, const fb_cell *cell);
 int64_t fb_run_limit(const fb_plan *plan, const fb_run_options *options);
 /* Bytes in use now, in all accounts. */
 double fb_run_bytes_now(void);
-/* Bytes of a cell's own cache: none where the context's is used whole. */
+/* Bytes of a cell's own cache, none where the context's is used whole, and of the pass that
+ * fills it. */
 double fb_run_cell_bytes(const fb_plan *plan, const fb_cell *cell);
 /* FB_BUDGET, before anything is computed, if a cell of the plan cannot fit into them:
  * weights, the full cache of its context, its own cache, its answer. Weights that are

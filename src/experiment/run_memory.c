@@ -99,8 +99,10 @@ double fb_run_cell_bytes(const fb_plan *plan, const fb_cell *cell)
     const fb_choices *choices =
         fb_bound_rule_choices(plan->spec->rules[cell->rule].rule);
     const bool has_own = cell->budget >= 0 || choices->reference != FB_REFERENCE_NONE;
+    double bytes = has_own ? cache_bytes(plan, cell->k) : 0;
 
-    return has_own ? cache_bytes(plan, cell->k) : 0;
+    if (choices->reference == FB_REFERENCE_REREAD) bytes += pass_bytes(plan, cell->k);
+    return bytes;
 }
 
 fb_status fb_run_refuse_memory(double limit, double needed, const char *what,

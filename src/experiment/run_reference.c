@@ -76,6 +76,16 @@ static fb_status by_evidence(const fb_runner *run, const fb_cell *cell, bool dro
     return status;
 }
 
+/* --- the end of the text --- */
+
+static fb_status reread(const fb_runner *run, const fb_cell *cell, fb_variant **out)
+{
+    const int document = run->plan->samples[cell->sample].document;
+
+    return fb_reread(out, run->reading, run->plan->documents[document].context.ids,
+                     cell->k);
+}
+
 fb_status fb_run_reference(const fb_runner *run, const fb_cell *cell, fb_variant **out)
 {
     switch (choices_of(run, cell)->reference) {
@@ -83,6 +93,8 @@ fb_status fb_run_reference(const fb_runner *run, const fb_cell *cell, fb_variant
         return by_evidence(run, cell, true, out);
     case FB_REFERENCE_EVIDENCE:
         return by_evidence(run, cell, false, out);
+    case FB_REFERENCE_REREAD:
+        return reread(run, cell, out);
     case FB_REFERENCE_NONE:
         break;
     }

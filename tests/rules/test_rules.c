@@ -75,7 +75,7 @@ static int close_all(void **state)
 
 static bool keeps_all(int i)
 {
-    return fb_bound_rule_choices(rules[i])->keeps_all;
+    return !fb_bound_rule_scores(rules[i]);
 }
 
 static float *scores_of(const fb_reading *of, int rule, int64_t layer, int64_t *n_out)

@@ -172,6 +172,39 @@ static void the_oracle_of_a_document_sees_questions_that_are_not_run(void **stat
     assert_string_equal(r->cells[0].digest, digest);
 }
 
+/* --- budgets --- */
+
+static void a_prompt_that_is_cut_and_a_control_take_the_budget_of_a_rule(void **state)
+{
+    uint8_t last[64] = {0};
+
+    (void)state;
+    memset(last + 32, 1, 32);
+    small_open(
+        &s, WITH(TASK, "full, knorm, reread, control(knorm)") "seeds: [1, 2]\n"
+                                                              "store: {kept: all}\n");
+    run("a.db", NULL);
+    assert_int_equal(r->n_cells, 2 * (1 + 1 + 1 + 2));
+    assert_int_equal(r->n_notes, 0); /* of traces that differ, of no free choice */
+    for (int i = 0; i < 2; i++) {
+        const fb_result_cell *rule = cell_of("knorm", i), *cut = cell_of("reread", i),
+                             *control = cell_of("control(knorm)", i);
+
+        kept_is(cut, last, 64);
+        assert_int_equal(cut->kept_bytes, rule->kept_bytes);
+        assert_int_equal(cut->peak_bytes, cut->kept_bytes);
+        assert_string_equal(cut->trace_answer, rule->trace_answer);
+        assert_int_equal(control->kept_entries, rule->kept_entries);
+        assert_int_equal(control->free_choices, rule->free_choices);
+        assert_string_not_equal(control->kept_sha256, rule->kept_sha256);
+        assert_int_equal(control[0].seed, 1);
+        assert_int_equal(control[1].seed, 2);
+        assert_string_not_equal(control[0].kept_sha256, control[1].kept_sha256);
+    }
+    assert_true(r->rules[2].is_reference && r->rules[2].deployable);
+    assert_true(r->rules[3].is_random);
+}
+
 #define test(name) cmocka_unit_test_setup_teardown(name, open_folder, close_all)
 
 int main(void)
@@ -180,6 +213,7 @@ int main(void)
         test(what_is_dropped_and_kept_is_the_evidence),
         test(a_task_that_does_not_say_where_its_evidence_is_has_no_such_rows),
         test(the_oracle_of_a_document_sees_questions_that_are_not_run),
+        test(a_prompt_that_is_cut_and_a_control_take_the_budget_of_a_rule),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
