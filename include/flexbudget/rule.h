@@ -102,6 +102,7 @@ typedef enum fb_reference {
     FB_REFERENCE_NONE,        /* a rule like any other */
     FB_REFERENCE_NO_EVIDENCE, /* all but the tokens that hold the answer */
     FB_REFERENCE_EVIDENCE,    /* these alone, and what the experiment protects */
+    FB_REFERENCE_QUANTISED,   /* everything, in `bits` a number */
     FB_REFERENCE_REREAD, /* as many of the last tokens, read anew without the others */
 } fb_reference;
 
@@ -122,6 +123,7 @@ typedef struct fb_choices {
     bool
         keeps_all; /* chooses nothing, whatever the budget: all stays, or `reference` */
     fb_reference reference;
+    int64_t bits; /* of a number that is quantised */
 } fb_choices;
 
 /* --- parameters --- */

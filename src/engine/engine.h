@@ -143,11 +143,16 @@ FB_MUST_USE fb_status fb_evict_given(fb_variant **out, fb_reading *reading,
                                      const fb_kept *kept, int64_t budget_entries);
 /* All entries stay: the row `full`. Uses the reading's own cache. */
 FB_MUST_USE fb_status fb_keep_all(fb_variant **out, fb_reading *reading);
+/* All entries stay, in `bits` (2 to 8) a number: keys and values are rounded once the
+ * context has been read. 32 channels of an entry have a step and a least number of 16 bits
+ * in common, which are counted. */
+FB_MUST_USE fb_status fb_keep_quantised(fb_variant **out, fb_reading *reading,
+                                        int bits);
 void fb_variant_free(fb_variant *variant); /* takes NULL */
 /* NULL for a variant that keeps all. */
 const fb_selection *fb_variant_selection(const fb_variant *variant);
 /* Of its arena, or of the arena that a mask stands for; where it streamed, with what its rule
- * keeps beside the entries. */
+ * keeps beside the entries; where it is quantised, of the packed numbers. */
 size_t fb_variant_bytes(const fb_variant *variant);
 /* Whether a budget of k of n entries per head is answered sooner through a mask, in a
  * group with others of the kind: the shared cache is read once for all of them, but all of

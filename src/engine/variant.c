@@ -196,6 +196,7 @@ size_t fb_variant_bytes(const fb_variant *variant)
 {
     const fb_reading *reading = variant->reading;
 
+    if (variant->packed_bytes > 0) return variant->packed_bytes;
     if (variant->hidden != NULL)
         return (size_t)fb_kept_total(&variant->selection.kept) *
                fb_entry_bytes(&reading->engine->shape);

@@ -19,6 +19,8 @@ struct fb_variant {
     bool read_itself; /* its context, in a pass of its own */
     char trace[65];   /* of that; "": not to be compared with others */
     size_t
+        packed_bytes; /* of its arena, were it stored as what it stands for; 0: as it is */
+    size_t
         state_bytes; /* what its rule kept beside the entries while the text came in */
 };
 

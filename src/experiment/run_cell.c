@@ -287,7 +287,7 @@ static fb_status add_budget(const fb_runner *run, draft *d, const fb_outcome *ou
     row->peak_bytes = (int64_t)fb_cache_bytes(full);
     if (fb_variant_streamed(outcome->variant))
         row->peak_bytes = row->kept_bytes;
-    else if (selection != NULL)
+    else if (selection != NULL || row->kept_bytes < row->peak_bytes)
         row->peak_bytes += row->kept_bytes;
     row->tail_bytes = (int64_t)outcome->answer->tail_bytes;
     row->evicted = row->full_entries - row->kept_entries;

@@ -93,6 +93,8 @@ fb_status fb_run_reference(const fb_runner *run, const fb_cell *cell, fb_variant
         return by_evidence(run, cell, true, out);
     case FB_REFERENCE_EVIDENCE:
         return by_evidence(run, cell, false, out);
+    case FB_REFERENCE_QUANTISED:
+        return fb_keep_quantised(out, run->reading, (int)choices_of(run, cell)->bits);
     case FB_REFERENCE_REREAD:
         return reread(run, cell, out);
     case FB_REFERENCE_NONE:
