@@ -170,6 +170,7 @@ typedef enum fb_rule_kind {
     FB_KIND_WRAPPER,    /* turns the scores of its inner rules into another score */
     FB_KIND_ALLOCATION, /* shares the budget between heads, on its inner rule's scores */
     FB_KIND_CONTROL,    /* draws as many entries as its inner rule chooses; no hooks */
+    FB_KIND_EDIT,       /* changes the values that its inner rule keeps */
 } fb_rule_kind;
 
 enum { FB_RUNS_ONE_SHOT = 1, FB_RUNS_STREAMING = 2 };
@@ -242,6 +243,14 @@ typedef struct fb_select_input {
     const int64_t *k; /* [kv_heads] how many of the columns stay */
 } fb_select_input;
 
+/* One kv head of a layer once it is known which k of its m entries stay; in the order of
+ * the text. Their number, their keys and their places are not to be changed. */
+typedef struct fb_edit_input {
+    int64_t layer, n_layers, kv_head, kv_heads;
+    fb_tensor kept_keys, kept_values;       /* [1, k, head_dim] */
+    fb_tensor dropped_keys, dropped_values; /* [1, m - k, head_dim], m - k > 0 */
+} fb_edit_input;
+
 /* Below every number; in an order: leaves even where the budget has room. */
 #define FB_LOWEST (-__builtin_inf())
 
@@ -299,8 +308,11 @@ typedef struct fb_rule {
      * block. */
     fb_tensor (*update)(fb_ops *ops, const fb_signals *see, const void *params);
 
+    /* Edits: new values [1, k, head_dim] of the entries that stay in a head; it is called
+     * where some do not. */
+    fb_tensor (*edit)(fb_ops *ops, const fb_edit_input *in, const void *params);
+
     /* Later steps of the plan; refused while the engine does not call them. */
-    void (*edit)(void);
     void (*replay)(void);
 } fb_rule;
 

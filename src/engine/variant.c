@@ -73,21 +73,26 @@ static fb_status renumber(fb_variant *variant)
     return status;
 }
 
-static fb_status move(fb_variant *variant)
+/* `rule` NULL: none has chosen. */
+static fb_status move(fb_variant *variant, const fb_bound_rule *rule)
 {
     const fb_reading *reading = variant->reading;
     const fb_selection *selection = &variant->selection;
 
     FB_TRY(fb_cache_evict(&variant->arena, reading->engine->ops, reading->cache,
                           &selection->kept, selection->budget_entries));
+    if (rule != NULL && fb_bound_rule_edits(rule))
+        FB_TRY(fb_variant_edit(variant, rule));
     return reading->engine->options.compact ? renumber(variant) : FB_OK;
 }
 
-static fb_status hide(fb_variant *variant)
+/* A mask shows no values but those of the context: where they are edited, entries move. */
+static fb_status hide(fb_variant *variant, const fb_bound_rule *rule)
 {
     const fb_reading *reading = variant->reading;
     const fb_selection *selection = &variant->selection;
 
+    if (fb_bound_rule_edits(rule)) return move(variant, rule);
     FB_ASSERT(!reading->engine->options.compact);
     return fb_cache_hide(&variant->hidden, reading->engine->ops, reading->cache,
                          &selection->kept, selection->budget_entries);
@@ -114,7 +119,7 @@ struct eviction {
     const fb_protect *protect;
     int64_t protect_last, k;
     const fb_kept *given; /* chosen elsewhere; NULL: the rule chooses */
-    fb_status (*keep)(fb_variant *);
+    fb_status (*keep)(fb_variant *, const fb_bound_rule *);
 };
 
 static fb_status choose_or_copy(fb_variant *variant, const struct eviction *how)
@@ -140,7 +145,9 @@ static fb_status evict(fb_variant **out, fb_reading *reading,
     ledger = &(*out)->ledger;
     fb_ops_charge(engine->ops, &ledger, 1);
     status = choose_or_copy(*out, how);
-    if (status == FB_OK) status = how->keep(*out);
+    if (status == FB_OK)
+        status =
+            how->keep(*out, how->given != NULL ? NULL : reading->rules[how->rule].rule);
     fb_ops_charge(engine->ops, NULL, 0);
     fb_ops_move(engine->ops, before);
     if (status == FB_OK) return FB_OK;

@@ -27,6 +27,9 @@ struct fb_variant {
 /* Everything stays, until told otherwise. */
 FB_MUST_USE fb_status fb_variant_new(fb_variant **out, fb_reading *reading);
 
+/* edit.c - the rule changes the values in the arena, where those that stay are. */
+FB_MUST_USE fb_status fb_variant_edit(fb_variant *variant, const fb_bound_rule *rule);
+
 /* What attention reads of the context; `index` counts the layers that do not slide. */
 fb_part fb_variant_part(const fb_variant *variant, int64_t index, int64_t kv_head);
 /* The same of a window; `index` counts the layers that slide. */

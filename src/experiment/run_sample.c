@@ -200,7 +200,10 @@ static double bytes_with(const group *g, const fb_cell *cell, bool masked)
 
 static bool is_for_a_mask(const group *g, const fb_cell *cell)
 {
+    const fb_bound_rule *rule = g->run->plan->spec->rules[cell->rule].rule;
+
     return cell->budget >= 0 && !fb_run_is_reference(g->run, cell) &&
+           !fb_bound_rule_edits(rule) &&
            fb_mask_pays(g->run->engine, fb_reading_tokens(g->run->reading), cell->k);
 }
 

@@ -23,15 +23,20 @@ static fb_status check_rule(const fb_rule *rule)
     const bool has_hook = rule->kind == FB_KIND_RULE         ? rule->score != NULL
                           : rule->kind == FB_KIND_WRAPPER    ? rule->wrap != NULL
                           : rule->kind == FB_KIND_ALLOCATION ? shares(rule)
+                          : rule->kind == FB_KIND_EDIT       ? rule->edit != NULL
                                                              : true;
 
     if (rule->abi != FB_RULE_ABI || rule->size != sizeof *rule)
         return fb_fail(FB_UNSUPPORTED, "rule made for ABI %d; this program has %d",
                        rule->abi, FB_RULE_ABI);
-    if (rule->edit != NULL || rule->replay != NULL)
-        return fb_fail(FB_UNSUPPORTED,
-                       "rule '%s' sets a hook that is not called yet (edit, replay); "
-                       "leave it NULL",
+    if (rule->replay != NULL)
+        return fb_fail(
+            FB_UNSUPPORTED,
+            "rule '%s' sets a hook that is not called yet (replay); leave it "
+            "NULL",
+            rule->name);
+    if (rule->edit != NULL && rule->kind != FB_KIND_EDIT)
+        return fb_fail(FB_DEFECT, "rule '%s' sets `edit` and is of another kind",
                        rule->name);
     if (rule->n_inner < 0 || rule->n_inner > FB_MAX_INNER ||
         (fb_passes_scores(rule) && rule->n_inner != 1) ||
@@ -155,11 +160,11 @@ static fb_status print_text(fb_bound_rule *bound)
     return status;
 }
 
-/* What goes around an allocation is its control, or one over layers around one within a
- * layer. */
+/* What goes around an allocation is its control, an edit, or one over layers around one
+ * within a layer. */
 static fb_status check_allocation(const fb_rule *outer, const fb_rule *inner)
 {
-    if (outer->kind == FB_KIND_CONTROL) return FB_OK;
+    if (outer->kind == FB_KIND_CONTROL || outer->kind == FB_KIND_EDIT) return FB_OK;
     if (outer->share == NULL && outer->spread != NULL && inner->spread == NULL)
         return FB_OK;
     if (outer->kind == FB_KIND_ALLOCATION)
@@ -177,6 +182,16 @@ static fb_status check_control(const fb_rule *outer, const fb_rule *inner)
                    "'%s' draws by chance what stays, so nothing goes around it; '%s' "
                    "does",
                    inner->name, outer->name);
+}
+
+/* Values are edited once all is chosen. */
+static fb_status check_edit(const fb_rule *outer, const fb_rule *inner)
+{
+    if (inner->kind != FB_KIND_EDIT || outer->kind == FB_KIND_CONTROL) return FB_OK;
+    return fb_fail(
+        FB_USAGE,
+        "'%s' changes what is kept and must be outermost; write '%s(%s(...))'",
+        inner->name, inner->name, outer->name);
 }
 
 /* A choice that depends on the budget is the last word about an entry. */
@@ -209,6 +224,7 @@ fb_status fb_bound_rule_finish(fb_bound_rule *bound)
         if (bound->inner[i]->rule->kind == FB_KIND_ALLOCATION)
             FB_TRY(check_allocation(bound->rule, bound->inner[i]->rule));
         FB_TRY(check_control(bound->rule, bound->inner[i]->rule));
+        FB_TRY(check_edit(bound->rule, bound->inner[i]->rule));
         FB_TRY(check_chooser(bound->rule, bound->inner[i]));
         join(&bound->choices, &bound->inner[i]->choices);
     }
@@ -270,9 +286,10 @@ const char *fb_bound_rule_text(const fb_bound_rule *rule)
 
 const char *fb_bound_rule_family(const fb_bound_rule *rule)
 {
-    const bool shares = rule->rule->kind == FB_KIND_ALLOCATION;
+    const fb_rule_kind kind = rule->rule->kind;
+    const bool is_inner = kind == FB_KIND_ALLOCATION || kind == FB_KIND_EDIT;
 
-    return shares ? fb_bound_rule_family(rule->inner[0]) : rule->rule->family;
+    return is_inner ? fb_bound_rule_family(rule->inner[0]) : rule->rule->family;
 }
 
 const fb_choices *fb_bound_rule_choices(const fb_bound_rule *rule)

@@ -24,13 +24,16 @@ struct fb_bound_rule {
 /* Its score is that of its one inner rule. */
 static inline bool fb_passes_scores(const fb_rule *rule)
 {
-    return rule->kind == FB_KIND_ALLOCATION || rule->kind == FB_KIND_CONTROL;
+    return rule->kind == FB_KIND_ALLOCATION || rule->kind == FB_KIND_CONTROL ||
+           rule->kind == FB_KIND_EDIT;
 }
 
-/* Of a control the rule whose choice it draws anew, else the rule itself. */
-static inline const fb_bound_rule *fb_controlled(const fb_bound_rule *rule)
+/* The rule whose choice it is: that within a control and an edit, or the rule itself. */
+static inline const fb_bound_rule *fb_choosing(const fb_bound_rule *rule)
 {
-    return rule->rule->kind == FB_KIND_CONTROL ? rule->inner[0] : rule;
+    while (rule->rule->kind == FB_KIND_CONTROL || rule->rule->kind == FB_KIND_EDIT)
+        rule = rule->inner[0];
+    return rule;
 }
 
 /* A rule without inner rules yet, parameters at their defaults; checks the rule's

@@ -53,6 +53,11 @@ const fb_choices *fb_bound_rule_choices(const fb_bound_rule *rule);
 /* Its kept set depends on a seed: it reads FB_READS_RANDOM or is a control. */
 bool fb_bound_rule_is_random(const fb_bound_rule *rule);
 bool fb_bound_rule_is_control(const fb_bound_rule *rule);
+/* It changes values that are kept. */
+bool fb_bound_rule_edits(const fb_bound_rule *rule);
+/* The new values of a head [1, k, head_dim]. */
+fb_tensor fb_bound_rule_edit(const fb_bound_rule *rule, fb_ops *ops,
+                             const fb_edit_input *in);
 /* It has a score of entries, and chooses by it. */
 bool fb_bound_rule_scores(const fb_bound_rule *rule);
 /* It reads no future, and need not be told where the answer stands. */

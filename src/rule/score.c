@@ -226,7 +226,7 @@ fb_tensor fb_bound_rule_score(const fb_bound_rule *rule, fb_ops *ops,
 fb_tensor fb_bound_rule_measure(const fb_bound_rule *rule, fb_ops *ops,
                                 const fb_signals *see, fb_tensor score)
 {
-    rule = fb_controlled(rule);
+    rule = fb_choosing(rule);
     if (rule->rule->measure == NULL) return FB_NONE;
     fb_scope_open(ops);
     return fb_scope_return(ops, rule->rule->measure(ops, see, score, rule->params));
@@ -235,7 +235,7 @@ fb_tensor fb_bound_rule_measure(const fb_bound_rule *rule, fb_ops *ops,
 /* Inside of allocations. */
 static const fb_bound_rule *find_chooser(const fb_bound_rule *rule)
 {
-    rule = fb_controlled(rule);
+    rule = fb_choosing(rule);
     while (rule->rule->kind == FB_KIND_ALLOCATION)
         rule = rule->inner[0];
     return rule;

@@ -147,7 +147,7 @@ fb_status fb_bound_rule_share(const fb_bound_rule *rule, fb_ops *ops,
 {
     const fb_bound_rule *sharer;
 
-    rule = fb_controlled(rule);
+    rule = fb_choosing(rule);
     sharer = find_sharer(rule);
     for (int64_t i = 0; i < in->n_layers * in->kv_heads; i++)
         k_out[i] = in->k;

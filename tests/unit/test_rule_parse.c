@@ -125,7 +125,7 @@ static void a_rule_with_a_foreign_abi_or_a_hook_of_later_is_refused(void **state
     rule.size -= 8;
     assert_fails(fb_rule_bind(&bound, &rule), FB_UNSUPPORTED, "ABI");
     rule = *fb_rule_find("knorm");
-    rule.edit = (void (*)(void))a_bad_expression_is_refused_with_what_would_be_right;
+    rule.replay = (void (*)(void))a_bad_expression_is_refused_with_what_would_be_right;
     assert_fails(fb_rule_bind(&bound, &rule), FB_UNSUPPORTED,
                  "hook that is not called yet");
 }
