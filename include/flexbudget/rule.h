@@ -40,6 +40,7 @@ typedef enum fb_signal {
     FB_READS_ATTENTION_BLOCK = 1 << 10, /* in `update` alone */
     FB_READS_RESIDUAL = 1 << 11,        /* of a context that is read at once */
     FB_READS_REPLAY = 1 << 12,          /* the same; and sets `replay` */
+    FB_READS_DOCUMENT_FUTURE = 1 << 13, /* of all questions: not deployable either */
 } fb_signal;
 
 /* One layer at an eviction event. Tensors that were not asked for are FB_NONE. */
@@ -57,6 +58,8 @@ typedef struct fb_signals {
     fb_tensor position;         /* [kv_heads, m] absolute position, f32 */
     fb_tensor random;           /* [kv_heads, m] uniform in (0, 1), by seed and place */
     fb_tensor future_attention; /* [heads, m] mean over question's and answer's rows */
+    fb_tensor document_future;  /* [heads, m] mean over the rows of all questions of the
+                                   document and their answers */
     fb_tensor queries; /* [heads, t, head_dim] of the last t = min(queries, n) tokens,
                                 after rotary embedding, each at its own position */
     /* In `update`: rows of the block's t queries, query i the token of entry m - t + i, 0 at
@@ -133,6 +136,7 @@ typedef enum fb_compares {
     FB_COMPARES_HEADS,  /* of a layer */
     FB_COMPARES_LAYERS, /* and of all layers */
 } fb_compares;
+
 /* The context is read a second time behind itself, piece by piece, each as if the others
  * had not been: a piece follows a text, and what ends a user's turn in the model's
  * template. A model without a tokenizer for the text reads the piece alone.
@@ -151,6 +155,16 @@ typedef struct fb_replay {
                        of its token */
 } fb_replay;
 
+/* Rows that tables are read against and that choose nothing: the experiment knows what stays,
+ * or what is read instead. Built-in ones alone. */
+typedef enum fb_reference {
+    FB_REFERENCE_NONE,        /* a rule like any other */
+    FB_REFERENCE_NO_EVIDENCE, /* all but the tokens that hold the answer */
+    FB_REFERENCE_EVIDENCE,    /* these alone, and what the experiment protects */
+    FB_REFERENCE_QUANTISED,   /* everything, in `bits` a number */
+    FB_REFERENCE_REREAD, /* as many of the last tokens, read anew without the others */
+} fb_reference;
+
 /* A rule's place in the product of choices. Zero is the plain choice everywhere. */
 typedef struct fb_choices {
     uint32_t reads;  /* fb_signal bits */
@@ -166,11 +180,14 @@ typedef struct fb_choices {
     double recent_quota;   /* share of the budget that is the newest entries' */
     int64_t min_tokens;   /* with fewer tokens the rule falls back to sinks + recents */
     fb_compares compares; /* what its scores can be compared with */
-    bool keeps_all;       /* evicts nothing, whatever the budget */
     bool
         updates_at_events; /* the state: `update` is called before `score`, not after each
                                block */
     fb_replay replay;
+    bool
+        keeps_all; /* chooses nothing, whatever the budget: all stays, or `reference` */
+    fb_reference reference;
+    int64_t bits; /* of a number that is quantised */
 } fb_choices;
 
 /* --- parameters --- */
@@ -216,6 +233,8 @@ typedef enum fb_rule_kind {
     FB_KIND_RULE,       /* scores entries */
     FB_KIND_WRAPPER,    /* turns the scores of its inner rules into another score */
     FB_KIND_ALLOCATION, /* shares the budget between heads, on its inner rule's scores */
+    FB_KIND_CONTROL,    /* draws as many entries as its inner rule chooses; no hooks */
+    FB_KIND_EDIT,       /* changes the values that its inner rule keeps */
 } fb_rule_kind;
 
 enum { FB_RUNS_ONE_SHOT = 1, FB_RUNS_STREAMING = 2 };
@@ -288,6 +307,14 @@ typedef struct fb_select_input {
     const int64_t *k; /* [kv_heads] how many of the columns stay */
 } fb_select_input;
 
+/* One kv head of a layer once it is known which k of its m entries stay; in the order of
+ * the text. Their number, their keys and their places are not to be changed. */
+typedef struct fb_edit_input {
+    int64_t layer, n_layers, kv_head, kv_heads;
+    fb_tensor kept_keys, kept_values;       /* [1, k, head_dim] */
+    fb_tensor dropped_keys, dropped_values; /* [1, m - k, head_dim], m - k > 0 */
+} fb_edit_input;
+
 /* Below every number; in an order: leaves even where the budget has room. */
 #define FB_LOWEST (-__builtin_inf())
 
@@ -348,8 +375,9 @@ typedef struct fb_rule {
      * and the new state; entries that came since the last have 0. */
     fb_tensor (*update)(fb_ops *ops, const fb_signals *see, const void *params);
 
-    /* A later step of the plan; refused while the engine does not call it. */
-    void (*edit)(void);
+    /* Edits: new values [1, k, head_dim] of the entries that stay in a head; it is called
+     * where some do not. */
+    fb_tensor (*edit)(fb_ops *ops, const fb_edit_input *in, const void *params);
 } fb_rule;
 
 #define FB_RULE_HEAD .abi = FB_RULE_ABI, .size = sizeof(fb_rule)

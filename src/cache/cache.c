@@ -311,6 +311,28 @@ fb_status fb_cache_take_last(fb_cache *cache, fb_ops *ops, int64_t layer,
     return fb_ops_status(ops);
 }
 
+void fb_cache_read_slot(const fb_cache *cache, fb_ops *ops, int64_t slot,
+                        fb_tensor *keys_out, fb_tensor *values_out)
+{
+    int64_t there;
+    const fb_kv *kv = find(cache, slot, &there);
+
+    *keys_out = fb_kv_read(ops, kv, false, there, 1, cache->entries[slot]);
+    *values_out = fb_kv_read(ops, kv, true, there, 1, cache->entries[slot]);
+}
+
+void fb_cache_write_slot(fb_cache *cache, fb_ops *ops, int64_t slot, fb_tensor keys,
+                         fb_tensor values)
+{
+    const int64_t shape[] = {cache->entries[slot], 2 * cache->shape.head_dim};
+    const fb_tensor both = fb_cat(ops, keys, values, 2); /* [1, entries, 2*d] */
+    const int64_t at = 0;
+    int64_t there;
+    fb_kv *kv = find(cache, slot, &there);
+
+    fb_kv_write(ops, kv, fb_reshape(ops, both, 2, shape), 1, 0, 1, &there, &at);
+}
+
 void fb_cache_turn(fb_cache *cache, fb_ops *ops, int64_t slot, fb_tensor cosine,
                    fb_tensor sine)
 {

@@ -65,6 +65,12 @@ void fb_cache_empty(fb_cache *cache);
 FB_MUST_USE fb_status fb_cache_take_last(fb_cache *cache, fb_ops *ops, int64_t layer,
                                          const fb_cache *from);
 
+/* Keys and values of a slot [1, entries, d]; and what they become. */
+void fb_cache_read_slot(const fb_cache *cache, fb_ops *ops, int64_t slot,
+                        fb_tensor *keys_out, fb_tensor *values_out);
+void fb_cache_write_slot(fb_cache *cache, fb_ops *ops, int64_t slot, fb_tensor keys,
+                         fb_tensor values);
+
 /* Rotates the keys of a slot further: entry j by row j of cosine, sine [entries, r/2]. */
 void fb_cache_turn(fb_cache *cache, fb_ops *ops, int64_t slot, fb_tensor cosine,
                    fb_tensor sine);

@@ -21,7 +21,7 @@ static const fb_option options[] = {
 
 static const char *kind_name(fb_rule_kind kind)
 {
-    static const char *const names[] = {"rule", "wrapper", "allocation"};
+    static const char *const names[] = {"rule", "wrapper", "allocation", "control", "edit"};
 
     return names[kind];
 }
@@ -40,6 +40,7 @@ static void print_reads(uint32_t reads, int64_t window, fb_text *out)
         {FB_READS_POSITION, "positions"},
         {FB_READS_RANDOM, "random numbers"},
         {FB_READS_FUTURE, "the future (not deployable)"},
+        {FB_READS_DOCUMENT_FUTURE, "the future of all questions (not deployable)"},
         {FB_READS_QUERIES, "queries"},
         {FB_READS_OUTPUT_WEIGHT, "the output projection"},
         {FB_READS_ROTATION, "rotations"},
@@ -208,7 +209,10 @@ static void add_choices(const fb_bound_rule *bound, fb_text *out)
     const fb_choices *c = fb_bound_rule_choices(bound);
 
     fb_text_puts(out, "reads      ");
-    print_reads(c->reads, c->window, out);
+    if (c->reference == FB_REFERENCE_NONE)
+        print_reads(c->reads, c->window, out);
+    else
+        fb_text_puts(out, "nothing: it is a row of an experiment");
     fb_text_puts(out, "\n");
     if (c->pool_average > 0)
         fb_text_printf(out, "smoothing  average over %lld\n",

@@ -60,7 +60,8 @@ static void follow(fb_event *event, fb_tensor rows, fb_signals *see)
         block.position = fb_signal_position(ops, event->kv_heads, m, NULL);
     if (reads & FB_READS_RANDOM)
         block.block_random = fb_signal_block_random(
-            ops, event->seed, 0, see->layer, event->heads, event->kv_heads, t, m, NULL);
+            ops, (fb_chance){event->seed, 0, FB_DRAWER_QUERY}, see->layer, event->heads,
+            event->kv_heads, t, m, NULL);
     if (reads & FB_READS_ATTENTION_SUM) block.attention_sum = fb_sum(ops, rows, 1);
     block.state = fb_full(ops, 3, fresh, 0);
     if (see->state.id != 0) block.state = fb_cat(ops, see->state, block.state, 2);

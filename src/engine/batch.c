@@ -126,19 +126,20 @@ static fb_status run_layer(fb_batch *batch, int64_t layer, fb_tensor x,
 }
 
 /* New tokens go on at the original length of the context, whatever was evicted, or behind
- * the entries that are left and were renumbered. */
+ * the entries that are left and were renumbered, or were read alone. */
 static fb_status open_angles(const fb_batch *batch, fb_angles *out)
 {
-    const int64_t rows = batch->n * batch->t, n = batch->reading->n;
+    const int64_t rows = batch->n * batch->t;
     int64_t *position = batch->room->position, *in_windows = position + rows;
 
     for (int64_t r = 0; r < rows; r++) {
         const int64_t v = r / batch->t, token = batch->at[v] + r % batch->t;
 
         position[r] = batch->variants[v]->next + token;
-        in_windows[r] = n + token;
+        in_windows[r] = batch->variants[v]->next_in_windows + token;
     }
-    return fb_angles_of(batch->reading->engine, n, position, in_windows, rows, out);
+    return fb_angles_of(batch->reading->engine, batch->reading->n, position, in_windows,
+                        rows, out);
 }
 
 fb_status fb_batch_run(fb_batch *batch, fb_tensor *x_out)

@@ -187,6 +187,7 @@ static fb_status run_layer(fb_context_pass *pass, int64_t layer)
 /* Rotary tables of the whole context, made once. */
 static fb_status open_angles(fb_context_pass *pass)
 {
+    const int64_t length = pass->length > 0 ? pass->length : pass->n;
     int64_t *position =
         fb_alloc(FB_ACCOUNT_scratch, (size_t)pass->n * sizeof *position);
     fb_status status;
@@ -195,7 +196,7 @@ static fb_status open_angles(fb_context_pass *pass)
     for (int64_t i = 0; i < pass->n; i++)
         position[i] = i;
     status =
-        fb_angles_of(pass->engine, pass->n, position, position, pass->n, &pass->angles);
+        fb_angles_of(pass->engine, length, position, position, pass->n, &pass->angles);
     fb_free(position);
     return status;
 }

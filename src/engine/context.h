@@ -14,6 +14,7 @@ typedef struct fb_context_pass {
     const fb_engine *engine;
     const int32_t *ids; /* [n] */
     int64_t n;
+    int64_t length;  /* of the text that some rotations depend on; 0: n */
     fb_cache *cache; /* empty, of n tokens; filled with the layers that do not slide */
     fb_cache *sliding; /* filled with the last tokens of those that do; NULL: dropped */
     bool wants_output; /* x after the last layer is needed */

@@ -20,13 +20,14 @@ struct fb_engine {
 
 /* What the kernel saw of one layer; FB_NONE: not asked for. */
 typedef struct fb_layer_signals {
-    fb_tensor sum;      /* [H, n] attention to each entry, over all queries */
-    fb_tensor rows;     /* [H, window, n] of the last queries */
-    fb_tensor block;    /* [H, t, m] of the queries of a block at work */
-    fb_tensor queries;  /* [n, H*d] of all, rotated */
-    fb_tensor future;   /* [H, n] mean over the queries that are still to come */
-    fb_tensor residual; /* [n] of all tokens, as in rule.h */
-    fb_tensor replay;   /* [H, n] as in rule.h */
+    fb_tensor sum;             /* [H, n] attention to each entry, over all queries */
+    fb_tensor rows;            /* [H, window, n] of the last queries */
+    fb_tensor block;           /* [H, t, m] of the queries of a block at work */
+    fb_tensor queries;         /* [n, H*d] of all, rotated */
+    fb_tensor future;          /* [H, n] mean over the queries that are still to come */
+    fb_tensor document_future; /* the same over those of all questions */
+    fb_tensor residual;        /* [n] of all tokens, as in rule.h */
+    fb_tensor replay;          /* [H, n] as in rule.h */
 } fb_layer_signals;
 
 /* Rotary tables of a block's rows: [R, r/2] each. FB_NONE where no layer uses them. */

@@ -115,8 +115,12 @@ typedef struct fb_question {
 /* The teacher-forced pass of the question on the full cache: sets the scores of the
  * rules that read the future, for this question (replacing those of the last). */
 FB_MUST_USE fb_status fb_foresee(fb_reading *reading, const fb_question *question);
-/* True for the rule whose score was at fault when fb_foresee failed. It is left out when
- * fb_foresee is called again. */
+/* The same for all questions of the document together: sets the scores of the rules that
+ * read their future, once, before fb_foresee. */
+FB_MUST_USE fb_status fb_foresee_document(fb_reading *reading,
+                                          const fb_question *questions, int n);
+/* True for the rule whose score was at fault when one of them failed. It is left out when
+ * that is called again. */
 bool fb_has_failed_to_foresee(const fb_reading *reading, int rule);
 
 /* --- evicting --- */
@@ -148,21 +152,30 @@ typedef struct fb_pace {
 FB_MUST_USE fb_status fb_stream_in(fb_variant **out, fb_reading *reading,
                                    const fb_seeded_rule *rule, const int32_t *ids,
                                    const fb_protect *protect, const fb_pace *pace);
+/* The last k tokens of `ids`, those of the reading, are read alone, as a text that begins
+ * there: what a prompt cut to the budget gives. */
+FB_MUST_USE fb_status fb_reread(fb_variant **out, fb_reading *reading,
+                                const int32_t *ids, int64_t k);
 /* Entries a head that fit, beside the rule's state and the queries that it holds, into the
  * bytes of k entries a head. */
 int64_t fb_stream_entries(const fb_model_facts *facts, fb_dtype cache,
                           const fb_bound_rule *rule, int64_t k);
-/* A set chosen elsewhere (copied), under the same budget check. For tests: what another
- * program kept, or a set for which the answer is known, no rule would choose. */
+/* A set chosen elsewhere (copied), under the same budget check: that of a row of an
+ * experiment; in tests what another program kept, or a set for which the answer is known. */
 FB_MUST_USE fb_status fb_evict_given(fb_variant **out, fb_reading *reading,
                                      const fb_kept *kept, int64_t budget_entries);
 /* All entries stay: the row `full`. Uses the reading's own cache. */
 FB_MUST_USE fb_status fb_keep_all(fb_variant **out, fb_reading *reading);
+/* All entries stay, in `bits` (2 to 8) a number: keys and values are rounded once the
+ * context has been read. 32 channels of an entry have a step and a least number of 16 bits
+ * in common, which are counted. */
+FB_MUST_USE fb_status fb_keep_quantised(fb_variant **out, fb_reading *reading,
+                                        int bits);
 void fb_variant_free(fb_variant *variant); /* takes NULL */
 /* After the context. NULL for a variant that keeps all. */
 const fb_selection *fb_variant_selection(const fb_variant *variant);
 /* Of its arena, or of the arena that a mask stands for; where it streamed, with what its rule
- * keeps beside the entries. */
+ * keeps beside the entries; where it is quantised, of the packed numbers. */
 size_t fb_variant_bytes(const fb_variant *variant);
 /* Whether a budget of k of n entries per head is answered sooner through a mask, in a
  * group with others of the kind: the shared cache is read once for all of them, but all of
@@ -171,9 +184,10 @@ size_t fb_variant_bytes(const fb_variant *variant);
 bool fb_mask_pays(const fb_engine *engine, int64_t n, int64_t k);
 /* The work of selecting and moving, and of reading where it read the context itself. */
 const fb_ledger *fb_variant_ledger(const fb_variant *variant);
-/* Whether it read the context itself, under the budget. */
+/* Whether it read the context itself, under the budget: by fb_stream_in or fb_reread. */
 bool fb_variant_streamed(const fb_variant *variant);
-/* Of the pass that read its context; hex; lent. */
+/* Of the pass that read its context; hex; lent. "": of a text of its own, with which no
+ * other is to be compared. */
 const char *fb_variant_trace(const fb_variant *variant);
 
 /* --- answering --- */

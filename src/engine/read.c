@@ -46,7 +46,7 @@ fb_status fb_reading_score_layer(fb_reading *reading, fb_scored_rule *rule,
 
 static bool scores_now(const fb_reading *reading, const fb_scored_rule *rule)
 {
-    return !fb_bound_rule_choices(rule->rule)->keeps_all &&
+    return fb_bound_rule_scores(rule->rule) &&
            fb_bound_rule_is_deployable(rule->rule) &&
            fb_bound_rule_replay(rule->rule) == NULL &&
            !fb_select_falls_back(rule->rule, reading->n);
@@ -352,6 +352,10 @@ static fb_status open_caches(fb_reading *reading)
 {
     const fb_engine *engine = reading->engine;
 
+    reading->document_future =
+        fb_zalloc(FB_ACCOUNT_other, (size_t)engine->shape.layers * sizeof(fb_tensor));
+    if (reading->document_future == NULL)
+        return fb_fail(FB_NO_MEMORY, "no memory for a context");
     FB_TRY(fb_cache_new(&reading->cache, engine->ops, &engine->shape, reading->n));
     if (engine->sliding.layers == 0) return FB_OK;
     return fb_cache_new(&reading->sliding, engine->ops, &engine->sliding,
@@ -423,6 +427,7 @@ void fb_reading_free(fb_reading *reading)
         release_all(ops, reading->rules[r].measured, reading->engine->shape.layers);
     }
     fb_free(reading->rules);
+    release_all(ops, reading->document_future, reading->engine->shape.layers);
     fb_release(ops, reading->hidden);
     fb_cache_free(reading->cache);
     fb_cache_free(reading->sliding);

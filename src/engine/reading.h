@@ -38,6 +38,8 @@ struct fb_reading {
     char question_sha256[65];
     fb_tensor hidden; /* [n_answer, width], after the final norm; persistent */
     bool has_foreseen;
+    /* [layers] of [heads, n]; FB_NONE: no rule reads it, or fb_foresee_document is to come */
+    fb_tensor *document_future;
 };
 
 /* Scores one layer for one rule from what the kernel saw; persistent. */

@@ -71,8 +71,8 @@ static void see_block(const fb_view *view, int64_t layer, fb_signals *s)
     if (view->seen.block.id == 0) return;
     if (reads & FB_READS_RANDOM)
         s->block_random = fb_signal_block_random(
-            ops, view->seed, view->stream, layer, s->heads, s->kv_heads,
-            fb_size(ops, view->seen.block, 1), view->m,
+            ops, (fb_chance){view->seed, view->stream, FB_DRAWER_QUERY}, layer,
+            s->heads, s->kv_heads, fb_size(ops, view->seen.block, 1), view->m,
             view->position == NULL ? NULL : view->position + layer * s->kv_heads);
     if (reads & FB_READS_ATTENTION_SUM && view->seen.sum.id == 0)
         s->attention_sum = fb_sum(ops, view->seen.block, 1);
@@ -104,10 +104,13 @@ fb_signals fb_view_layer(const fb_view *view, int64_t layer,
     if (reads & FB_READS_POSITION)
         s.position = fb_signal_position(ops, heads, view->m, position);
     if (reads & FB_READS_RANDOM)
-        s.random = fb_signal_random(ops, view->seed, view->stream, layer, heads,
-                                    view->m, position);
+        s.random =
+            fb_signal_random(ops, (fb_chance){view->seed, view->stream, FB_DRAWER_RULE},
+                             layer, heads, view->m, position);
     if (reads & FB_READS_ATTENTION_BLOCK) see_block(view, layer, &s);
     if (reads & FB_READS_FUTURE) s.future_attention = view->seen.future;
+    if (reads & FB_READS_DOCUMENT_FUTURE)
+        s.document_future = view->seen.document_future;
     if (reads & FB_READS_QUERIES) s.queries = see_queries(view);
     if (reads & FB_READS_OUTPUT_WEIGHT)
         s.output_weight = see_output(view->engine, layer);

@@ -147,6 +147,9 @@ static fb_status evict(fb_stream *s, int64_t most)
                             .layers = engine->shape.layers,
                             .kv_heads = engine->shape.kv_heads,
                             .n = s->view.m,
+                            .seed = s->view.seed,
+                            .stream = s->view.stream,
+                            .position = s->view.position,
                             .scores = s->scores};
     fb_selection selection;
     fb_status status = FB_OK;

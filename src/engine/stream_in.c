@@ -97,6 +97,7 @@ fb_status fb_stream_in(fb_variant **out, fb_reading *reading,
     *out = NULL;
     FB_TRY(check_stream(&like));
     FB_TRY(fb_variant_new(out, reading));
+    (*out)->read_itself = true;
     status = fb_stream_open(&stream, &like);
     if (status == FB_OK) status = run(stream, ids, *out);
     if (status == FB_OK) status = hand_over(stream, *out);

@@ -140,6 +140,29 @@ void fb_plan_notes(const fb_plan *plan, int task, fb_report *report, void *self)
     }
 }
 
+/* Rows that are made of the evidence need to know where it stands, on every sample. */
+static fb_status check_evidence(const fb_plan *plan, int rule, int task)
+{
+    const fb_choices *choices = fb_bound_rule_choices(plan->spec->rules[rule].rule);
+    int n = 0, unknown = 0;
+
+    if (choices->reference != FB_REFERENCE_NO_EVIDENCE &&
+        choices->reference != FB_REFERENCE_EVIDENCE)
+        return FB_OK;
+    for (int i = 0; i < plan->n_samples; i++) {
+        n += plan->samples[i].task == task;
+        unknown += plan->samples[i].task == task && plan->samples[i].n_evidence == 0;
+    }
+    if (unknown == 0) return FB_OK;
+    return fb_fail(FB_USAGE,
+                   "'%s' is told where the answer stands in the context, and %d of %d "
+                   "%s of %s %s not say\nhelp: leave the row out, or the task",
+                   plan->spec->rules[rule].label, unknown, n,
+                   fb_plural(n, "sample", "samples"),
+                   fb_bound_task_get(plan->spec->tasks[task])->name,
+                   fb_plural(unknown, "does", "do"));
+}
+
 /* --- making --- */
 
 /* Samples of a document behind each other, otherwise in the order they were made: each
@@ -191,6 +214,9 @@ static fb_status make_all(fb_plan *plan, check *c)
     if (c->first != FB_OK) return c->first;
     for (int i = 0; i < spec->n_budgets; i++)
         found(c, check_bytes(plan, i));
+    for (int rule = 0; rule < spec->n_rules; rule++)
+        for (int task = 0; task < spec->n_tasks; task++)
+            found(c, check_evidence(plan, rule, task));
     return c->first;
 }
 

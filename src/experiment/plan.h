@@ -37,6 +37,10 @@ typedef struct fb_strings {
     int n;
 } fb_strings;
 
+typedef struct fb_token_span {
+    int64_t begin, end; /* ids [begin, end) of a context */
+} fb_token_span;
+
 typedef struct fb_plan_sample {
     int task, document;
     char *key, *group;
@@ -51,8 +55,10 @@ typedef struct fb_plan_sample {
     int64_t max_tokens, length;
     double depth;
     bool continues;
-    bool is_first;  /* the first document of its task: kept sets are stored */
-    char *evidence; /* JSON [[first token, one past], ...] of the context; NULL: none */
+    bool is_first; /* the first document of its task: kept sets are stored */
+    /* Where the context holds the answer; 0 of them: nobody says. */
+    fb_token_span evidence[FB_MAX_EVIDENCE];
+    int n_evidence;
     char tokens_sha256[FB_HASH_HEX];
 } fb_plan_sample;
 

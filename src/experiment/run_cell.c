@@ -292,7 +292,7 @@ static fb_status add_budget(const fb_runner *run, draft *d, const fb_outcome *ou
     row->peak_bytes = (int64_t)fb_cache_bytes(full);
     if (fb_variant_streamed(outcome->variant))
         row->peak_bytes = row->kept_bytes;
-    else if (selection != NULL)
+    else if (selection != NULL || row->kept_bytes < row->peak_bytes)
         row->peak_bytes += row->kept_bytes;
     row->tail_bytes = (int64_t)outcome->answer->tail_bytes;
     row->evicted = read - row->kept_entries;
@@ -388,12 +388,12 @@ static fb_status fill(const fb_runner *run, draft *d, const fb_outcome *outcome)
     return FB_OK;
 }
 
-static void count_marks(fb_runner *run, const fb_store_cell *row)
+static void count_marks(fb_runner *run, const fb_store_cell *row, bool has_budget)
 {
     run->result->done++;
     run->result->fallback += row->fallback;
     run->result->shrunk += row->shrunk;
-    run->result->no_choice += row->evicted > 0 && row->free_choices == 0;
+    run->result->no_choice += row->evicted > 0 && row->free_choices == 0 && has_budget;
 }
 
 static void advance(fb_runner *run, const fb_cell *cell)
@@ -413,7 +413,7 @@ fb_status fb_run_store_cell(fb_runner *run, const fb_outcome *outcome)
     status = fill(run, d, outcome);
     if (status == FB_OK) status = fb_store_put_cell(run->store, &d->row);
     if (status == FB_OK) {
-        count_marks(run, &d->row);
+        count_marks(run, &d->row, outcome->cell->budget >= 0);
         advance(run, outcome->cell);
     }
     fb_text_clear(&d->answer_tokens);

@@ -103,8 +103,14 @@ double fb_run_reading_bytes(const fb_plan *plan, int64_t tokens)
 
 double fb_run_cell_bytes(const fb_plan *plan, const fb_cell *cell)
 {
+    const fb_choices *choices =
+        fb_bound_rule_choices(plan->spec->rules[cell->rule].rule);
+    const bool has_own = cell->budget >= 0 || choices->reference != FB_REFERENCE_NONE;
+    double bytes = has_own ? cache_bytes(plan, cell->k) : 0;
+
     if (fb_spec_goes_on(plan->spec)) return 2 * cache_bytes(plan, cell->k);
-    return cell->budget < 0 ? 0 : cache_bytes(plan, cell->k);
+    if (choices->reference == FB_REFERENCE_REREAD) bytes += pass_bytes(plan, cell->k);
+    return bytes;
 }
 
 fb_status fb_run_refuse_memory(double limit, double needed, const char *what,

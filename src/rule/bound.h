@@ -21,6 +21,21 @@ struct fb_bound_rule {
     fb_bound_rule *inner[FB_MAX_INNER];
 };
 
+/* Its score is that of its one inner rule. */
+static inline bool fb_passes_scores(const fb_rule *rule)
+{
+    return rule->kind == FB_KIND_ALLOCATION || rule->kind == FB_KIND_CONTROL ||
+           rule->kind == FB_KIND_EDIT;
+}
+
+/* The rule whose choice it is: that within a control and an edit, or the rule itself. */
+static inline const fb_bound_rule *fb_choosing(const fb_bound_rule *rule)
+{
+    while (rule->rule->kind == FB_KIND_CONTROL || rule->rule->kind == FB_KIND_EDIT)
+        rule = rule->inner[0];
+    return rule;
+}
+
 /* A rule without inner rules yet, parameters at their defaults; checks the rule's
  * struct. */
 FB_MUST_USE fb_status fb_bound_rule_new(fb_bound_rule **out, const fb_rule *rule);

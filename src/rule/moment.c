@@ -12,7 +12,9 @@ static const uint32_t of_pass = FB_READS_WINDOW_ATTENTION | FB_READS_ATTENTION_S
                                 FB_READS_ATTENTION_BLOCK | FB_READS_QUERIES |
                                 FB_READS_RESIDUAL;
 /* Signals of what comes behind it. */
-static const uint32_t of_later = FB_READS_FUTURE | FB_READS_REPLAY;
+static const uint32_t of_future = FB_READS_FUTURE | FB_READS_DOCUMENT_FUTURE;
+static const uint32_t of_later =
+    FB_READS_FUTURE | FB_READS_DOCUMENT_FUTURE | FB_READS_REPLAY;
 
 static bool is_same_text(const char *a, const char *b)
 {
@@ -63,15 +65,14 @@ static fb_status check_replay(const fb_bound_rule *bound)
 fb_status fb_bound_rule_check_moment(const fb_bound_rule *bound)
 {
     const uint32_t reads = bound->choices.reads;
-    const char *what =
-        (reads & FB_READS_FUTURE) != 0 ? "the future" : "the context again";
+    const char *what = (reads & of_future) != 0 ? "the future" : "the context again";
 
     if ((reads & of_later) != 0 && (reads & of_pass) != 0)
         return fb_fail(FB_USAGE,
                        "'%s' joins a rule that reads %s with one that reads the "
                        "attention of the context, which is gone by then",
                        bound->rule->name, what);
-    if ((reads & of_later) == of_later)
+    if ((reads & of_future) != 0 && (reads & FB_READS_REPLAY) != 0)
         return fb_fail(FB_USAGE,
                        "'%s' joins a rule that reads the future with one that reads "
                        "the context again",

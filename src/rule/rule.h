@@ -50,9 +50,18 @@ const char *fb_bound_rule_text(const fb_bound_rule *rule);   /* canonical; lent 
 const char *fb_bound_rule_family(const fb_bound_rule *rule);
 /* The rule's choices, joined with those of its inner rules. */
 const fb_choices *fb_bound_rule_choices(const fb_bound_rule *rule);
-bool fb_bound_rule_is_random(const fb_bound_rule *rule); /* reads FB_READS_RANDOM */
-bool fb_bound_rule_is_deployable(
-    const fb_bound_rule *rule); /* does not read the future */
+/* Its kept set depends on a seed: it reads FB_READS_RANDOM or is a control. */
+bool fb_bound_rule_is_random(const fb_bound_rule *rule);
+bool fb_bound_rule_is_control(const fb_bound_rule *rule);
+/* It changes values that are kept. */
+bool fb_bound_rule_edits(const fb_bound_rule *rule);
+/* The new values of a head [1, k, head_dim]. */
+fb_tensor fb_bound_rule_edit(const fb_bound_rule *rule, fb_ops *ops,
+                             const fb_edit_input *in);
+/* It has a score of entries, and chooses by it. */
+bool fb_bound_rule_scores(const fb_bound_rule *rule);
+/* It reads no future, and need not be told where the answer stands. */
+bool fb_bound_rule_is_deployable(const fb_bound_rule *rule);
 /* It and its inner rules know what to do while text comes in. */
 bool fb_bound_rule_streams(const fb_bound_rule *rule);
 /* What it asks of the kernel: the last rows of attention in a context of n tokens, 0 for
@@ -68,18 +77,31 @@ bool fb_replay_is_same(const fb_replay *a, const fb_replay *b);
 /* The last tokens whose queries it reads in a context of n, 0 for none. */
 int64_t fb_bound_rule_queries(const fb_bound_rule *rule, int64_t n);
 
+/* Who draws random numbers: draws of different ones say nothing of each other. */
+typedef enum fb_drawer {
+    FB_DRAWER_RULE,
+    FB_DRAWER_CONTROL,
+    FB_DRAWER_QUERY, /* and all numbers behind it: of the query at position 0, 1, ... */
+} fb_drawer;
+
+/* What random numbers are made of. */
+typedef struct fb_chance {
+    uint64_t seed, stream;
+    fb_drawer drawer;
+} fb_chance;
+
 /* Signals that are numbers alone, of m entries in each kv head, [kv_heads, m]: positions;
- * uniform numbers of (seed, stream, layer, kv head, position). `position` [kv_heads] of
- * [m]; NULL: 0, 1, ... */
+ * uniform numbers of (chance, layer, kv head, position). `position` [kv_heads] of [m];
+ * NULL: 0, 1, ... */
 fb_tensor fb_signal_position(fb_ops *ops, int64_t kv_heads, int64_t m,
                              int32_t *const *position);
-fb_tensor fb_signal_random(fb_ops *ops, uint64_t seed, uint64_t stream, int64_t layer,
+fb_tensor fb_signal_random(fb_ops *ops, fb_chance chance, int64_t layer,
                            int64_t kv_heads, int64_t m, int32_t *const *position);
 
 /* [heads, t, m] for the rows of t queries, those of the newest tokens. */
-fb_tensor fb_signal_block_random(fb_ops *ops, uint64_t seed, uint64_t stream,
-                                 int64_t layer, int64_t heads, int64_t kv_heads,
-                                 int64_t t, int64_t m, int32_t *const *position);
+fb_tensor fb_signal_block_random(fb_ops *ops, fb_chance chance, int64_t layer,
+                                 int64_t heads, int64_t kv_heads, int64_t t, int64_t m,
+                                 int32_t *const *position);
 
 /* Of the rows [heads, t, m] of a block of a context of n tokens those of the last `most`
  * queries, behind `window`, those of the blocks before (persistent, released here; FB_NONE):
@@ -108,8 +130,8 @@ struct fb_rotary {
 
 /* The score of one layer, smoothed, reduced to kv heads and wrapped, f32:
  * [planes * kv_heads, m - unscored_last]. Failures are in the context of `ops`; a NaN is
- * FB_DEFECT that names rule, layer, head and position. FB_NONE for a rule that keeps
- * all. */
+ * FB_DEFECT that names rule, layer, head and position. FB_NONE for a rule that chooses
+ * nothing. */
 fb_tensor fb_bound_rule_score(const fb_bound_rule *rule, fb_ops *ops,
                               const fb_signals *see);
 

@@ -176,7 +176,7 @@ static fb_tensor score_of(const fb_bound_rule *bound, fb_ops *ops,
         inner[i] = score_of(bound->inner[i], ops, &its);
         inner[i] = fb_narrow(ops, inner[i], COLUMNS, 0, scored);
     }
-    if (bound->rule->kind == FB_KIND_ALLOCATION) return inner[0];
+    if (fb_passes_scores(bound->rule)) return inner[0];
     score = bound->rule->wrap(ops, see, inner, bound->params);
     if (bound->choices.planes > 1) return check_planes(bound, ops, score, see, scored);
     status = check_shape(bound, ops, score, see, scored);
@@ -213,7 +213,7 @@ fb_tensor fb_bound_rule_score(const fb_bound_rule *rule, fb_ops *ops,
     fb_tensor score;
     fb_status status;
 
-    if (rule->choices.keeps_all) return FB_NONE;
+    if (!fb_bound_rule_scores(rule)) return FB_NONE;
     fb_scope_open(ops);
     score = fb_scope_return(ops, score_of(rule, ops, see));
     if (fb_ops_status(ops) != FB_OK) return FB_NONE;
@@ -226,6 +226,7 @@ fb_tensor fb_bound_rule_score(const fb_bound_rule *rule, fb_ops *ops,
 fb_tensor fb_bound_rule_measure(const fb_bound_rule *rule, fb_ops *ops,
                                 const fb_signals *see, fb_tensor score)
 {
+    rule = fb_choosing(rule);
     if (rule->rule->measure == NULL) return FB_NONE;
     fb_scope_open(ops);
     return fb_scope_return(ops, rule->rule->measure(ops, see, score, rule->params));
@@ -234,6 +235,7 @@ fb_tensor fb_bound_rule_measure(const fb_bound_rule *rule, fb_ops *ops,
 /* Inside of allocations. */
 static const fb_bound_rule *find_chooser(const fb_bound_rule *rule)
 {
+    rule = fb_choosing(rule);
     while (rule->rule->kind == FB_KIND_ALLOCATION)
         rule = rule->inner[0];
     return rule;

@@ -32,7 +32,7 @@ fb_tensor fb_signal_position(fb_ops *ops, int64_t kv_heads, int64_t m,
     return out;
 }
 
-fb_tensor fb_signal_random(fb_ops *ops, uint64_t seed, uint64_t stream, int64_t layer,
+fb_tensor fb_signal_random(fb_ops *ops, fb_chance chance, int64_t layer,
                            int64_t kv_heads, int64_t m, int32_t *const *position)
 {
     float *u = fb_alloc(FB_ACCOUNT_scratch, (size_t)(kv_heads * m) * sizeof *u);
@@ -40,16 +40,17 @@ fb_tensor fb_signal_random(fb_ops *ops, uint64_t seed, uint64_t stream, int64_t 
 
     if (u == NULL) return no_memory(ops, "random numbers");
     for (int64_t i = 0; i < kv_heads * m; i++)
-        u[i] = fb_philox_f32(seed, stream, (uint64_t)layer, (uint64_t)(i / m),
-                             (uint64_t)position_of(position, i / m, i % m), 0);
+        u[i] = fb_philox_f32(
+            chance.seed, chance.stream, (uint64_t)layer, (uint64_t)(i / m),
+            (uint64_t)position_of(position, i / m, i % m), (uint64_t)chance.drawer);
     out = fb_from_host(ops, FB_F32, 2, (int64_t[]){kv_heads, m}, u);
     fb_free(u);
     return out;
 }
 
-fb_tensor fb_signal_block_random(fb_ops *ops, uint64_t seed, uint64_t stream,
-                                 int64_t layer, int64_t heads, int64_t kv_heads,
-                                 int64_t t, int64_t m, int32_t *const *position)
+fb_tensor fb_signal_block_random(fb_ops *ops, fb_chance chance, int64_t layer,
+                                 int64_t heads, int64_t kv_heads, int64_t t, int64_t m,
+                                 int32_t *const *position)
 {
     const int64_t group = heads / kv_heads;
     float *u = fb_alloc(FB_ACCOUNT_scratch, (size_t)(heads * t * m) * sizeof *u);
@@ -60,12 +61,13 @@ fb_tensor fb_signal_block_random(fb_ops *ops, uint64_t seed, uint64_t stream,
         const int64_t head = i / (t * m), query = m - t + i / m % t, j = i % m;
         const int64_t asks = position_of(position, head / group, query);
 
-        /* what is not seen is drawn for nobody; draw 0 of a place is the one without a query */
+        /* what is not seen is drawn for nobody */
         u[i] = j > query
                    ? 0.5F
-                   : fb_philox_f32(seed, stream, (uint64_t)layer, (uint64_t)head,
+                   : fb_philox_f32(chance.seed, chance.stream, (uint64_t)layer,
+                                   (uint64_t)head,
                                    (uint64_t)position_of(position, head / group, j),
-                                   (uint64_t)asks + 1);
+                                   (uint64_t)(chance.drawer + asks));
     }
     out = fb_from_host(ops, FB_F32, 3, (int64_t[]){heads, t, m}, u);
     fb_free(u);

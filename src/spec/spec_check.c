@@ -475,11 +475,21 @@ fb_status fb_spec_check(fb_spec *spec, fb_report *report, void *self)
     return c.first;
 }
 
+static bool is_reference(const fb_bound_rule *rule)
+{
+    return fb_bound_rule_choices(rule)->reference != FB_REFERENCE_NONE;
+}
+
 /* The future that such a rule looks at is the question and its right answer. */
 static void check_deployable(check *c)
 {
     for (int i = 0; i < c->spec->n_rules; i++)
-        if (!fb_bound_rule_is_deployable(c->spec->rules[i].rule))
+        if (is_reference(c->spec->rules[i].rule))
+            found(c, fb_fail(FB_UNSUPPORTED,
+                             "'%s' is a row that rules are compared with in an "
+                             "experiment\nhelp: flexbudget run has them",
+                             c->spec->rules[i].label));
+        else if (!fb_bound_rule_is_deployable(c->spec->rules[i].rule))
             found(c, fb_fail(FB_UNSUPPORTED,
                              "rule '%s' looks at the right answer, and a question of "
                              "your own comes without\nhelp: flexbudget tasks jsonl "

@@ -285,6 +285,51 @@ static void only_an_allocation_over_layers_goes_around_one_within_a_layer(void *
                    "one of them can share the budget");
 }
 
+static void a_control_goes_around_all_that_evicts_and_nothing_around_it(void **state)
+{
+    const fb_rule *control = fb_rule_find("control");
+
+    (void)state;
+    takes_around(control, "knorm");
+    takes_around(control, "flat(random)");
+    takes_around(control, "pyramid(adakv(chunk(random)))");
+    refuses_around(control, "full", "cannot go around a rule that evicts nothing");
+    refuses_around(control, "control(knorm)", "so nothing goes around it");
+    refuses_around(&sharer, "control(knorm)",
+                   "'control' draws by chance what stays, so nothing goes around it; "
+                   "'sharer' does");
+}
+
+static fb_tensor edit(fb_ops *ops, const fb_edit_input *in, const void *params)
+{
+    (void)ops;
+    (void)params;
+    return in->kept_values;
+}
+
+static void
+an_edit_goes_around_all_but_a_control_which_alone_goes_around_it(void **state)
+{
+    const fb_rule editor = {FB_RULE_HEAD, .kind = FB_KIND_EDIT, .name = "editor",
+                            .n_inner = 1, .edit = edit};
+    fb_rule rule = editor;
+
+    (void)state;
+    takes_around(&editor, "knorm");
+    takes_around(&editor, "pyramid(adakv(chunk(random)))");
+    takes_around(fb_rule_find("control"), "merging(adakv(random))");
+    refuses_around(&editor, "control(knorm)", "so nothing goes around it");
+    refuses_around(&editor, "merging(knorm)", "'merging' changes what is kept");
+    refuses_around(&sharer, "merging(knorm)",
+                   "must be outermost; write 'merging(sharer(...))'");
+    refuses_around(&wrapper, "merging(knorm)", "must be outermost");
+    rule.edit = NULL;
+    refuses(&rule, FB_DEFECT, "'editor' has no formula");
+    rule = plain;
+    rule.edit = edit;
+    refuses(&rule, FB_DEFECT, "rule 'plain' sets `edit` and is of another kind");
+}
+
 static void one_that_shares_in_both_ways_goes_around_no_other(void **state)
 {
     fb_rule both = sharer;
@@ -345,6 +390,9 @@ int main(void)
         cmocka_unit_test(what_is_read_at_once_does_not_stream),
         cmocka_unit_test(settings_that_do_not_go_together_are_refused_by_the_rule),
         cmocka_unit_test(only_an_allocation_over_layers_goes_around_one_within_a_layer),
+        cmocka_unit_test(a_control_goes_around_all_that_evicts_and_nothing_around_it),
+        cmocka_unit_test(
+            an_edit_goes_around_all_but_a_control_which_alone_goes_around_it),
         cmocka_unit_test(one_that_shares_in_both_ways_goes_around_no_other),
         cmocka_unit_test(nothing_but_a_share_goes_around_a_choice_by_the_budget),
         cmocka_unit_test(nothing_goes_around_a_rule_that_evicts_nothing),
