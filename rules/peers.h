@@ -25,7 +25,7 @@
 FB_PEER_PROJECT(kvpress, "kvpress 0.5.5", "protect=published rounding=kvpress",
                 "compression_ratio|target_size|target_compression_ratio")
 FB_PEER(kvpress, RandomPress, SCORER, "seed==None", "random", "",
-        "the random numbers are others")
+        "its random numbers are others")
 FB_PEER(kvpress, KnormPress, SCORER, "", "knorm", "", "")
 FB_PEER(kvpress, KeyDiffPress, SCORER, "", "keydiff", "", "")
 FB_PEER(
@@ -49,21 +49,23 @@ FB_PEER(kvpress, PyramidKVPress, PRESS, "window_size=64,kernel_size=5,beta=20",
 FB_PEER(kvpress, FinchPress, PRESS,
         "chunk_length==None,normalize_scores=True,rerotate_keys==True,window_size=32",
         "finch:window={window_size},normalise={normalize_scores}",
-        "query=aware positions=compact", "window_size is there the question's length")
+        "query=aware positions=compact",
+        "its window is the question, whatever window_size")
 FB_PEER(kvpress, FinchPress, PRESS,
         "chunk_length==None,normalize_scores=True,rerotate_keys:False,window_size=32",
         "finch:window={window_size},normalise={normalize_scores}", "query=aware",
-        "window_size is there the question's length")
+        "its window is the question, whatever window_size")
 FB_PEER(kvpress, FinchPress, PRESS,
         "chunk_length,normalize_scores=True,rerotate_keys==True,window_size=32",
         "span(finch:window={window_size},normalise={normalize_scores},"
         "size={chunk_length})",
-        "query=aware positions=compact", "window_size is there the question's length")
+        "query=aware positions=compact",
+        "its window is the question, whatever window_size")
 FB_PEER(kvpress, FinchPress, PRESS,
         "chunk_length,normalize_scores=True,rerotate_keys:False,window_size=32",
         "span(finch:window={window_size},normalise={normalize_scores},"
         "size={chunk_length})",
-        "query=aware", "window_size is there the question's length")
+        "query=aware", "its window is the question, whatever window_size")
 FB_PEER(
     kvpress, ExpectedAttentionPress, SCORER,
     "n_future_positions=512,n_sink=4,use_covariance=True,use_vnorm=True,epsilon=0.0",
@@ -75,7 +77,7 @@ FB_PEER(
     "cap:future={n_future_positions},stat_skip={n_sink},tau={tau},epsilon={epsilon}",
     "", "")
 FB_PEER(kvpress, LeverageScorePress, SCORER, "sketch_dimension=48",
-        "leverage:sketch={sketch_dimension},lift=0", "", "the random matrix is another")
+        "leverage:sketch={sketch_dimension},lift=0", "", "its random matrix is another")
 FB_PEER(kvpress, NonCausalAttnPress, SCORER, "chunk_size=256",
         "noncausal:chunk={chunk_size},tail=kvpress", "", "")
 FB_PEER(kvpress, CompactorPress, PRESS,
@@ -85,14 +87,14 @@ FB_PEER(kvpress, CompactorPress, PRESS,
         "skip_first={sink_size_start},skip_last={sink_size_end},"
         "leverage:sketch={sketch_dimension},skip_first={sink_size_start},"
         "skip_last={sink_size_end},lift=0)",
-        "", "the random matrix is another")
+        "", "its random matrix is another")
 FB_PEER(kvpress, CompactorPress, PRESS,
         "sink_size_start=8,sink_size_end=4,chunk_size=256,sketch_dimension=48,blending",
         "compactor(noncausal:chunk={chunk_size},tail=kvpress,"
         "skip_first={sink_size_start},skip_last={sink_size_end},"
         "leverage:sketch={sketch_dimension},skip_first={sink_size_start},"
         "skip_last={sink_size_end},lift=0,weight=fixed,fixed={blending})",
-        "", "the random matrix is another")
+        "", "its random matrix is another")
 FB_PEER(kvpress, CriticalAdaKVPress, PRESS,
         "press,alpha_safeguard=0.2,epsilon=1e-4,first_stage_ratio=0.5",
         "adakv(critical({press},first={first_stage_ratio},epsilon={epsilon},"
@@ -111,14 +113,14 @@ FB_PEER(kvpress, EntropyGatedChunkKVPress, PRESS,
         "", "")
 FB_PEER(kvpress, ChunkPress, PRESS, "press,chunk_length=1024",
         "span({press},size={chunk_length})", "",
-        "every span is scored there as if it were the whole text")
+        "it scores every span as if that were the whole text")
 FB_PEER(kvpress, KeyRerotationPress, NEAREST, "press", "{press}", "positions=compact",
         "")
-FB_PEER(
-    kvpress, SimLayerKVPress, NEAREST, "n_last==1,n_recent=1024,n_initial=4",
-    "lazy(streaming_llm:sink={n_initial},initial={n_initial},recent={n_recent})", "",
-    "layers are cut there by a threshold whatever the budget, here the laziest until "
-    "the budget holds")
+FB_PEER(kvpress, SimLayerKVPress, NEAREST, "n_last==1,n_recent=1024,n_initial=4",
+        "lazy(streaming_llm:sink={n_initial},initial={n_initial},recent={n_recent})",
+        "",
+        "it cuts layers by a threshold, whatever the budget; here the laziest are cut "
+        "until it holds")
 FB_PEER_REFUSED(kvpress, QFilterPress, "qfilter")
 FB_PEER_REFUSED(kvpress, ExpectedAttentionStatsPress, "expected_attention_stats")
 FB_PEER_REFUSED(kvpress, DuoAttentionPress, "duo_attention")
@@ -139,57 +141,58 @@ FB_PEER_REFUSED(kvpress, MergingPress,
 FB_PEER_REFUSED(kvpress, CAMPress, "changes values that stay, which is not built yet")
 FB_PEER_REFUSED(
     kvpress, PerLayerCompressionPress,
-    "takes the ratio of each layer from its user; layers share by a rule here, "
-    "as in 'pyramid(snapkv)'")
+    "takes the ratio of each layer from its user; layers share by a rule here, as in "
+    "'pyramid(snapkv)'")
 FB_PEER_REFUSED(
     kvpress, DecodingPress,
-    "evicts while an answer grows, which is not built yet; --protocol stream "
-    "evicts while the text comes in")
+    "evicts while an answer grows, which is not built yet; --protocol stream evicts "
+    "while the text comes in")
 FB_PEER_REFUSED(
     kvpress, CompressionRatioDecodingPress,
-    "evicts while an answer grows, which is not built yet; --protocol stream "
-    "evicts while the text comes in")
+    "evicts while an answer grows, which is not built yet; --protocol stream evicts "
+    "while the text comes in")
 FB_PEER_REFUSED(
     kvpress, PrefillDecodingPress,
-    "evicts while an answer grows, which is not built yet; give the press for "
-    "the prefill alone")
+    "evicts while an answer grows, which is not built yet; give the press for the "
+    "prefill alone")
 FB_PEER_REFUSED(kvpress, ComposedPress,
-                "evicts twice, and what stays is that of its last press; give that one")
+                "evicts twice, the second time from what is left; one press at a time "
+                "can be asked for")
 
 FB_PEER_PROJECT(kvfactory, "KVCache-Factory", "protect=published",
                 "max_capacity_prompt|max_capacity_prompts")
 FB_PEER(kvfactory, FullKV, SCORER, "", "full", "", "")
 FB_PEER(kvfactory, StreamingLLM, SCORER, "", "streaming_llm", "", "")
 FB_PEER(kvfactory, L2Norm, NEAREST, "", "knorm", "",
-        "the first two layers are not evicted there")
+        "it leaves the first two layers whole")
 FB_PEER(kvfactory, H2O, NEAREST, "window_size==8", "h2o:recent=0", "protect=0+8",
-        "every query head has a set of its own there")
+        "every query head has a set of its own")
 FB_PEER(kvfactory, SnapKV, NEAREST, "window_size=8,kernel_size=7,pooling=='maxpool'",
         "snapkv:window={window_size},kernel={kernel_size},pool=max", "",
-        "every query head has a set of its own there")
+        "every query head has a set of its own")
 FB_PEER(kvfactory, SnapKV, NEAREST, "window_size=8,kernel_size=7,pooling:'avgpool'",
         "snapkv:window={window_size},kernel={kernel_size}", "",
-        "every query head has a set of its own there")
+        "every query head has a set of its own")
 FB_PEER(
     kvfactory, PyramidKV, NEAREST,
     "window_size=8,kernel_size=7,pooling=='maxpool',beta=20",
     "pyramid(snapkv:window={window_size},kernel={kernel_size},pool=max,beta={beta})",
     "",
-    "every query head has a set of its own there, and the window comes on top of a "
-    "layer's share")
+    "every query head has a set of its own, and the window comes on top of a layer's "
+    "share")
 FB_PEER(kvfactory, AdaKV, NEAREST, "window_size=8,kernel_size=7,pooling=='maxpool'",
-        "adakv(snapkv:window={window_size},kernel={kernel_size},pool=max,safeguard=0.2,"
-        "form=blend,normalise=mass)",
-        "", "every query head has a set of its own there")
+        "adakv(snapkv:window={window_size},kernel={kernel_size},pool=max,"
+        "safeguard=0.2,form=blend,normalise=mass)",
+        "", "every query head has a set of its own")
 FB_PEER_REFUSED(kvfactory, HeadKV, "headkv")
 FB_PEER_REFUSED(kvfactory, CAM, "changes values that stay, which is not built yet")
 FB_PEER_REFUSED(
     kvfactory, Scissorhands,
-    "draws from a decayed sum there, and no model of it does so; the nearest "
-    "here is 'h2o'")
+    "draws from a decayed sum there, and no model of it does so; the nearest here is "
+    "'h2o'")
 FB_PEER_REFUSED(kvfactory, NACL,
-                "has another form there, and no model of it uses that; the authors' is "
-                "'nacl' here")
+                "has another form there, and no model of it uses that; the authors' "
+                "is 'nacl' here")
 FB_PEER_REFUSED(kvfactory, ThinK, "think")
 FB_PEER_REFUSED(kvfactory, Quest, "quest")
 FB_PEER_REFUSED(kvfactory, MiniCache, "minicache")
