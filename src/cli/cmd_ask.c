@@ -8,6 +8,7 @@
 #include "cli/ask_live.h"
 #include "cli/cli.h"
 #include "cli/opening.h"
+#include "cli/peer_notes.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -6,16 +6,12 @@
 #ifndef FB_CLI_OPENING_H
 #define FB_CLI_OPENING_H
 
-#include "cli/cli.h"
+#include "spec/spec.h"
 
 #include <signal.h>
 
 /* FLEXBUDGET_<OPTION>; a name that nothing reads is warned of. */
 FB_MUST_USE fb_status fb_open_environment(fb_spec *spec);
-/* Of rules in another project's words, a line for those alike: what of this experiment is
- * not as that project runs them (peer_notes.c). */
-void fb_say_peers(const fb_line *line);
-
 /* How operators are opened for a model. */
 typedef enum fb_open_for {
     FB_OPEN_FOR_RESULTS, /* a row's numbers do not depend on what else is computed */

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "cli/peer_notes.h"
 #include "base/memory.h"
-#include "cli/opening.h"
 #include "rule/peer.h"
 
 #include <stdio.h>
@@ -12,29 +12,27 @@
 
 enum { MOST_NAMED = 8, MOST_NOTE = 1024 };
 
-/* "KEY=VALUE" [n], KEY by the name of its option. One that the command does not take
+/* "KEY=VALUE" [n], KEY by the name of its option. One that is not among the options
  * cannot be given. */
-static bool holds(const fb_line *line, const char *setting, size_t n)
+static bool holds(const fb_option *rows, const fb_values *values, const char *setting,
+                  size_t n)
 {
-    fb_option rows[FB_SET_COUNT + 1];
     char key[32];
     const char *value;
     const size_t n_key = strcspn(setting, "=");
 
     (void)snprintf(key, sizeof key, "%.*s", (int)n_key, setting);
-    fb_command_settings(line->command, rows);
     for (int i = 0; i < FB_SET_COUNT; i++) {
         if (rows[i].name == NULL || strcmp(rows[i].name, key) != 0) continue;
-        value = fb_values_text(&line->spec->values, i);
+        value = fb_values_text(values, i);
         return strlen(value) == n - n_key - 1 &&
                memcmp(value, setting + n_key + 1, n - n_key - 1) == 0;
     }
     return true;
 }
 
-/* Those of `settings` that do not hold, but for keys that `own` has. */
-static void add_missing(const fb_line *line, const char *settings, const char *own,
-                        fb_text *out)
+void fb_peer_add_missing(const fb_option *rows, const fb_values *values,
+                         const char *settings, const char *own, fb_text *out)
 {
     while (*settings != '\0') {
         const size_t n = strcspn(settings, " ");
@@ -42,27 +40,32 @@ static void add_missing(const fb_line *line, const char *settings, const char *o
         char word[32];
 
         (void)snprintf(word, sizeof word, "%.*s=", key, settings);
-        if (strstr(own, word) == NULL && !holds(line, settings, n))
-            fb_text_printf(out, "%s--%.*s %.*s", out->n == 0 ? " with " : " ", key,
-                           settings, (int)n - key - 1, settings + key + 1);
+        if (strstr(own, word) == NULL && !holds(rows, values, settings, n))
+            fb_text_printf(out, "%s--%.*s %.*s", out->n == 0 ? "" : " ", key, settings,
+                           (int)n - key - 1, settings + key + 1);
         settings += n + (settings[n] == ' ');
     }
 }
 
-/* " with --protect published; ...": nothing if all is as there. */
+/* "--protect published; but ...": nothing if all is as there. */
 static void add_note(const fb_line *line, const fb_bound_rule *rule, fb_text *out)
 {
+    fb_option rows[FB_SET_COUNT + 1];
+    const fb_values *values = &line->spec->values;
     const fb_peer *named[MOST_NAMED];
     const int n = fb_bound_rule_peers(rule, named, MOST_NAMED);
 
     if (n == 0) return;
-    add_missing(line, fb_peer_project_find(named[0]->project)->settings,
-                named[0]->settings, out);
+    fb_command_settings(line->command, rows);
+    fb_peer_add_missing(rows, values, fb_peer_project_find(named[0]->project)->settings,
+                        named[0]->settings, out);
     for (int i = 0; i < n; i++)
-        add_missing(line, named[i]->settings, "", out);
+        fb_peer_add_missing(rows, values, named[i]->settings, "", out);
+    if (out->n == 0) fb_text_puts(out, "so");
     for (int i = 0; i < n; i++)
         if (named[i]->remark[0] != '\0')
             fb_text_printf(out, "; but %s", named[i]->remark);
+    if (strcmp(fb_text_string(out), "so") == 0) fb_text_clear(out);
 }
 
 /* Rules with the same note share a line. */
@@ -80,8 +83,9 @@ static void say_group(const fb_spec *spec, const fb_text *notes, int first)
         fb_text_printf(&labels, "%s'%s'", i == first ? "" : ", ", spec->rules[i].label);
     }
     if (labels.n > 0)
-        fb_say_note("note: %s runs %s%s", fb_peer_project_find(peer->project)->title,
-                    fb_text_string(&labels), fb_text_string(&notes[first]));
+        fb_say_note("note: %s runs %s with %s",
+                    fb_peer_project_find(peer->project)->title, fb_text_string(&labels),
+                    fb_text_string(&notes[first]));
     fb_text_clear(&labels);
 }
 

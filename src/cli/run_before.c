@@ -4,6 +4,7 @@
  */
 #include "base/time.h"
 #include "cli/opening.h"
+#include "cli/peer_notes.h"
 #include "cli/run_job.h"
 #include "experiment/outline.h"
 
