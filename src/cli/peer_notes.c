@@ -47,25 +47,27 @@ void fb_peer_add_missing(const fb_option *rows, const fb_values *values,
     }
 }
 
-/* "--protect published; but ...": nothing if all is as there. */
+/* " with --protect published; but ...": nothing if all is as there. */
 static void add_note(const fb_line *line, const fb_bound_rule *rule, fb_text *out)
 {
     fb_option rows[FB_SET_COUNT + 1];
     const fb_values *values = &line->spec->values;
     const fb_peer *named[MOST_NAMED];
     const int n = fb_bound_rule_peers(rule, named, MOST_NAMED);
+    fb_text missing = {0};
 
     if (n == 0) return;
     fb_command_settings(line->command, rows);
     fb_peer_add_missing(rows, values, fb_peer_project_find(named[0]->project)->settings,
-                        named[0]->settings, out);
+                        named[0]->settings, &missing);
     for (int i = 0; i < n; i++)
-        fb_peer_add_missing(rows, values, named[i]->settings, "", out);
-    if (out->n == 0) fb_text_puts(out, "so");
+        fb_peer_add_missing(rows, values, named[i]->settings, "", &missing);
+    if (missing.n > 0) fb_text_printf(out, " with %s", fb_text_string(&missing));
     for (int i = 0; i < n; i++)
         if (named[i]->remark[0] != '\0')
-            fb_text_printf(out, "; but %s", named[i]->remark);
-    if (strcmp(fb_text_string(out), "so") == 0) fb_text_clear(out);
+            fb_text_printf(out, "%s; but %s", out->n == 0 ? " so" : "",
+                           named[i]->remark);
+    fb_text_clear(&missing);
 }
 
 /* Rules with the same note share a line. */
@@ -83,9 +85,8 @@ static void say_group(const fb_spec *spec, const fb_text *notes, int first)
         fb_text_printf(&labels, "%s'%s'", i == first ? "" : ", ", spec->rules[i].label);
     }
     if (labels.n > 0)
-        fb_say_note("note: %s runs %s with %s",
-                    fb_peer_project_find(peer->project)->title, fb_text_string(&labels),
-                    fb_text_string(&notes[first]));
+        fb_say_note("note: %s runs %s%s", fb_peer_project_find(peer->project)->title,
+                    fb_text_string(&labels), fb_text_string(&notes[first]));
     fb_text_clear(&labels);
 }
 

@@ -192,7 +192,7 @@ fb_status fb_mistake_name(const char *name)
             "'%s' is a project, not a rule; a name of it follows a colon, as "
             "in '%s:%s'",
             name, name, fb_peer_first(project)->name);
-    if (peer != NULL && fb_rule_find(folded) == NULL)
+    if (peer != NULL && fb_rule_find(folded) == NULL && fb_preset_find(folded) == NULL)
         return fb_fail(
             FB_USAGE, "unknown rule '%s'; with this name %s has one, written '%s:%s'",
             name, fb_peer_project_find(peer->project)->title, peer->project, name);

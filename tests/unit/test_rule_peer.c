@@ -113,11 +113,13 @@ static void every_row_stands_for_an_expression_or_says_why_not(void **state)
         fb_bound_rule *rule;
         fb_text call = {0};
         bool is_first = true;
+        int n = 0;
 
         fb_text_printf(&call, "%s:%s(", peer->project, peer->name);
         while (fb_peer_next_argument(&at, &a)) {
             const bool is_press = strcmp(a.name, "press") == 0;
 
+            assert_true(++n <= FB_PEER_ARGUMENTS);
             if (!a.is_given && a.value[0] != '\0') continue;
             fb_text_printf(&call, "%s%s=%s", is_first ? "" : ", ", a.name,
                            is_press                ? "SnapKVPress()"
