@@ -13,6 +13,18 @@ FB_PRESET(snapkv_factory, "snapkv:window=8,kernel=7,pool=max",
           "SnapKV as in KVCache-Factory's runs")
 FB_PRESET(ada_snapkv, "adakv(snapkv)",
           "SnapKV with AdaKV's shares of the heads, as kvpress")
+FB_PRESET(ada_snapkv_authors,
+          "adakv(snapkv:window=32,kernel=7,pool=max,form=blend,normalise=mass)",
+          "the same as in AdaKV's own code")
+FB_PRESET(pyramidkv, "pyramid(snapkv)", "PyramidKV: lower layers keep more, by SnapKV")
+FB_PRESET(dynamickv, "hits(snapkv:window=16,kernel=7,max=5)",
+          "DynamicKV as in its authors' runs")
+FB_PRESET(simlayer, "lazy(streaming_llm)",
+          "SimLayerKV: the laziest layers keep both ends, until the budget holds")
+FB_PRESET(compactor_published,
+          "compactor(noncausal:skip_first=8,skip_last=4,leverage:skip_first=8,"
+          "skip_last=4)",
+          "Compactor as in kvpress: 8 first and 4 last tokens left out")
 FB_PRESET(tova_authors, "tova:protect_last=0",
           "TOVA as in the authors' cache: the last token may go")
 FB_PRESET(manifold_windowed, "manifold:windowed=4096",

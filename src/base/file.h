@@ -52,4 +52,21 @@ FB_MUST_USE fb_status fb_file_read_input(char **out, size_t *n_out, size_t most)
  * existing file stay, a device or pipe is written to. */
 FB_MUST_USE fb_status fb_file_write(const char *path, const void *bytes, size_t n);
 
+/* The same piece by piece (writer.c). Sticky: after the first failure nothing more is
+ * written, and fb_writer_close says so. */
+typedef struct fb_writer {
+    int file;        /* descriptor; -1: none */
+    char *target;    /* the file itself, not a link to it; NULL: written in place */
+    char *beside;    /* what will become it */
+    int error;       /* errno of the first failure; 0 */
+    const char *why; /* in place of an errno */
+} fb_writer;
+
+/* NULL: standard output. */
+void fb_writer_open(fb_writer *writer, const char *path);
+void fb_writer_add(fb_writer *writer, const void *bytes, size_t n);
+/* The new file takes the old one's place if all is well and so is `status`, which is
+ * passed on; else the old one stays. */
+FB_MUST_USE fb_status fb_writer_close(fb_writer *writer, fb_status status);
+
 #endif

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/params.h"
 #include "cli/cli.h"
+#include "cli/rules_names.h"
 
 #include <string.h>
 
@@ -93,6 +94,7 @@ static void list_text(fb_text *out)
     fb_align(fb_text_string(&rows), out);
     fb_text_clear(&rows);
     list_presets(out);
+    fb_rules_names_list(out);
     fb_text_printf(out, "\none explained: %s rules NAME\n", fb_say_program());
 }
 
@@ -169,6 +171,7 @@ static void list_json(const char *only, fb_text *out)
     }
     fb_text_puts(out, "\n]");
     if (only == NULL) add_json_presets(out);
+    if (only == NULL) fb_rules_names_json(out);
     fb_text_puts(out, "}\n");
 }
 
@@ -255,6 +258,7 @@ static void one_text(const char *name, const fb_rule *rule, const fb_bound_rule 
     if (preset != NULL)
         fb_text_printf(out, "%s - %s\nstands for %s\n\n", name, preset->summary,
                        preset->expression);
+    if (bound != NULL) fb_rules_names_stand_for(name, bound, out);
     fb_text_printf(out, "%s - %s\n", rule->name, rule->summary);
     if (rule->source != NULL) fb_text_printf(out, "source     %s\n", rule->source);
     fb_text_printf(out, "kind       %s%s%s\n", kind_name(rule->kind),
@@ -288,11 +292,13 @@ static fb_status find(const char *name, const fb_rule **rule, fb_bound_rule **bo
 static fb_status print(const fb_line *line, fb_text *out)
 {
     const char *name = line->n_arguments > 0 ? line->arguments[0] : NULL;
+    const bool is_json = fb_values_flag(&line->own, JSON);
     const fb_rule *rule = NULL;
     fb_bound_rule *bound = NULL;
 
+    if (name != NULL && fb_rules_names_explain(name, is_json, out)) return FB_OK;
     if (name != NULL) FB_TRY(find(name, &rule, &bound));
-    if (fb_values_flag(&line->own, JSON))
+    if (is_json)
         list_json(rule == NULL ? NULL : rule->name, out);
     else if (rule != NULL)
         one_text(name, rule, bound, out);
@@ -309,9 +315,11 @@ const fb_command fb_command_rules = {
     .about = "Lists the rules, wrappers and allocations that rule expressions are made "
              "of and the presets that stand for some, or explains one: what it reads, "
              "keeps and protects, its parameters "
-             "with the origin of each default.",
+             "with the origin of each default. Names of other projects and names that "
+             "are not offered are explained too.",
     .examples = "flexbudget rules snapkv\n"
                 "flexbudget rules 'adakv(snapkv:window=16)'\n"
+                "flexbudget rules 'kvpress:AdaKVPress(SnapKVPress(window_size=16))'\n"
                 "flexbudget rules --json",
     .options = options,
     .most = 1,

@@ -17,6 +17,7 @@ struct fb_bound_rule {
     int64_t own_state;  /* rows of its own state: the first of choices.state_rows, which
                            has those of the inner rules behind them */
     char *text;         /* canonical */
+    const struct fb_peer *peer; /* by which it was named; or NULL */
     int n_inner;
     fb_bound_rule *inner[FB_MAX_INNER];
 };

@@ -1,7 +1,8 @@
 /* rule.h - rules by name, expressions of them, and their parameters.
  *
  * An expression is `name`, `name:key=value,...` or `wrapper(rule, ..., key=value)`; a
- * preset is a name that stands for one (`preset:key=value,...` if it is a plain rule).
+ * preset is a name that stands for one (`preset:key=value,...` if it is a plain rule), and
+ * so is `project:name(argument=value, ...)`, what another project calls it (peer.h).
  * Parsed, it is a tree of bound rules; printed again, it is canonical: parameters in
  * declared order, defaults written out. The canonical text is what is stored and
  * hashed.
@@ -28,12 +29,25 @@ int fb_preset_count(void);
 const fb_preset *fb_preset_at(int index);
 const fb_preset *fb_preset_find(const char *name); /* NULL if there is none */
 
+/* A row of rules/refused.h: a rule that is known and not offered. */
+typedef struct fb_refused {
+    const char *name, *source, *why;
+    const char *nearest; /* an expression; "": nothing here is near */
+} fb_refused;
+
+int fb_refused_count(void);
+const fb_refused *fb_refused_at(int index);
+const fb_refused *fb_refused_find(const char *name); /* NULL if there is none */
+/* FB_UNSUPPORTED with the reason and what is nearest; `name` as it was written. */
+fb_status fb_refused_fail(const fb_refused *row, const char *name);
+
 /* A rule with its parameters and its inner rules. */
 typedef struct fb_bound_rule fb_bound_rule;
 
 /* FB_USAGE: unknown name or key (with the nearest), value out of range (with the
- * range), wrong number of inner rules, a wrapper around an allocation, with the place
- * in the text.
+ * range), wrong number of inner rules, a wrapper around an allocation; FB_UNSUPPORTED: a
+ * rule that is not offered. The sentence goes on with the text, a caret at the place in
+ * it, and lines of help.
  */
 FB_MUST_USE fb_status fb_rule_parse(fb_bound_rule **out, const char *expression);
 /* For tests and loaded rules: binds a rule that is in no list, with default

@@ -65,14 +65,19 @@ static void a_bad_expression_is_refused_with_what_would_be_right(void **state)
     refuses("snapvk", "unknown rule 'snapvk'; did you mean 'snapkv'?");
     refuses("zzzzzz", "help: flexbudget rules lists them");
     refuses("snapkv:window=0", "rule 'snapkv': window=0 is out of range; 1 to 4096");
-    refuses("snapkv:windw=8", "did you mean 'window'?");
+    refuses("snapkv:windw=8", "did you mean 'window'? it has window, kernel, pool");
     refuses("snapkv:kernel=4", "even kernel");
     refuses("snapkv:window", "expected '='");
     refuses("snapkv:", "character 8");
     refuses("snapkv(tova)", "takes no rules in brackets");
-    refuses("adakv", "needs 1 rule between its brackets; 0 given");
+    refuses("snapkv(window=16)", "write 'snapkv:window=16'");
+    refuses("snapkv(window=16, kernel=3)", "write 'snapkv:window=16, kernel=3'");
+    refuses("snapkv()", "write 'snapkv'");
+    refuses("adakv", "needs 1 rule between its brackets; 0 given\nhelp: write "
+                     "'adakv(snapkv)'");
+    refuses("adakv:snapkv", "help: rules go in brackets: 'adakv(snapkv)'");
     refuses("blend(tova)", "needs 2 rules");
-    refuses("adakv(tova", "expected ',' or ')'");
+    refuses("adakv(tova", "expected ',' or ')'; the bracket of character 6 stays open");
     refuses("adakv(tova))", "nothing more was expected");
     refuses("blend(adakv(tova), tova)", "must be outermost");
     refuses("adakv(full)", "evicts nothing");
@@ -93,6 +98,47 @@ static void a_bad_expression_is_refused_with_what_would_be_right(void **state)
         "blend(blend(blend(blend(blend(blend(blend(blend(blend(tova,tova),tova),tova),"
         "tova),tova),tova),tova),tova),tova)",
         "too deep");
+}
+
+static void a_mistake_is_pointed_at(void **state)
+{
+    (void)state;
+    refuses("adakv(snapvk, safeguard=0.3)",
+            "unknown rule 'snapvk'; did you mean 'snapkv'?"
+            "\n    adakv(snapvk, safeguard=0.3)"
+            "\n          ^~~~~~");
+    refuses("adakv(snapkv, safegard=0.3)", "\n    adakv(snapkv, safegard=0.3)"
+                                           "\n                  ^~~~~~~~");
+    refuses("snapkv:window=9999", "\n    snapkv:window=9999"
+                                  "\n                  ^~~~");
+    refuses("blend(tova, blend(tova))", "2 rules between its brackets; 1 given"
+                                        "\n    blend(tova, blend(tova))"
+                                        "\n                ^~~~~\nhelp: ");
+    refuses("blend(\xc3\xa4, tova)", "\n    blend(\xc3\xa4, tova)\n          ^");
+    refuses(
+        "blend(blend(snapkv:window=16,tova),blend(snapkv:window=16,tova,wights=1/2),"
+        "weights=1/2)",
+        "\n    ...va),blend(snapkv:window=16,tova,wights=1/2),weights=1/2)"
+        "\n                                       ^~~~~~");
+}
+
+static void a_key_in_the_wrong_place_is_said_to_be_anothers(void **state)
+{
+    (void)state;
+    refuses("adakv(snapkv, window=16)", "help: 'window' is a parameter of 'snapkv', "
+                                        "behind its colon: 'adakv(snapkv:window=...)'");
+    refuses("adakv(snapkv:safeguard=0.3)",
+            "help: 'safeguard' is a parameter of 'adakv', behind a comma: "
+            "'adakv(snapkv, safeguard=...)'");
+    refuses("pyramid(adakv(tova), heads=kv)", "'heads' is a parameter of 'tova'");
+    refuses("snapkv:safeguard=0.3", "help: 'safeguard' is a parameter of adakv");
+}
+
+static void a_name_written_otherwise_is_known(void **state)
+{
+    (void)state;
+    refuses("SnapKV", "did you mean 'snapkv'?");
+    refuses("streaming-llm", "did you mean 'streaming_llm'?");
 }
 
 static void becomes_what(const char *expression, const char *written_out)
@@ -198,6 +244,9 @@ int main(void)
         cmocka_unit_test(an_expression_is_made_canonical),
         cmocka_unit_test(scores_that_compare_nothing_can_be_normalised),
         cmocka_unit_test(a_bad_expression_is_refused_with_what_would_be_right),
+        cmocka_unit_test(a_mistake_is_pointed_at),
+        cmocka_unit_test(a_key_in_the_wrong_place_is_said_to_be_anothers),
+        cmocka_unit_test(a_name_written_otherwise_is_known),
         cmocka_unit_test(a_preset_is_what_it_stands_for),
         cmocka_unit_test(settings_behind_a_preset_win_over_its_own),
         cmocka_unit_test(a_rule_with_a_foreign_abi_is_refused),
