@@ -144,6 +144,8 @@ typedef struct fb_pace {
         interval; /* 0: question and answer stand beside the budget. Otherwise they go
                          on under it, and the rule evicts before every so many tokens of the
                          answer, be it a reference or a free one */
+    bool
+        pays_state; /* fb_variant_bytes counts what the rule keeps beside the entries */
 } fb_pace;
 
 /* The context is read anew under the budget: in chunks, and before one that would not fit
@@ -174,8 +176,8 @@ FB_MUST_USE fb_status fb_keep_quantised(fb_variant **out, fb_reading *reading,
 void fb_variant_free(fb_variant *variant); /* takes NULL */
 /* After the context. NULL for a variant that keeps all. */
 const fb_selection *fb_variant_selection(const fb_variant *variant);
-/* Of its arena, or of the arena that a mask stands for; where it streamed, with what its rule
- * keeps beside the entries; where it is quantised, of the packed numbers. */
+/* Of its arena, or of the arena that a mask stands for; where it pays for it, with what its
+ * rule keeps beside the entries; where it is quantised, of the packed numbers. */
 size_t fb_variant_bytes(const fb_variant *variant);
 /* Whether a budget of k of n entries per head is answered sooner through a mask, in a
  * group with others of the kind: the shared cache is read once for all of them, but all of

@@ -40,15 +40,16 @@ static int64_t state_bytes(const fb_model_facts *facts, const fb_bound_rule *rul
 }
 
 /* What was left in the end becomes the variant's own; the stream too, if it goes on. */
-static fb_status hand_over(fb_stream *s, fb_variant *variant)
+static fb_status hand_over(fb_stream *s, fb_variant *variant, bool pays_state)
 {
     const fb_engine *engine = s->view.engine;
 
     FB_TRY(fb_stream_held(s, &variant->selection));
     if (s->sliding != NULL)
         FB_TRY(fb_cache_keep_last(s->sliding, engine->ops, engine->facts->window));
-    variant->state_bytes =
-        (size_t)(engine->shape.layers * state_bytes(engine->facts, s->view.rule, s->k));
+    if (pays_state)
+        variant->state_bytes = (size_t)(engine->shape.layers *
+                                        state_bytes(engine->facts, s->view.rule, s->k));
     variant->arena = s->cache;
     variant->sliding = s->sliding;
     if (s->interval > 0) {
@@ -100,7 +101,7 @@ fb_status fb_stream_in(fb_variant **out, fb_reading *reading,
     (*out)->read_itself = true;
     status = fb_stream_open(&stream, &like);
     if (status == FB_OK) status = run(stream, ids, *out);
-    if (status == FB_OK) status = hand_over(stream, *out);
+    if (status == FB_OK) status = hand_over(stream, *out, pace->pays_state);
     if (status == FB_OK) return FB_OK;
     fb_stream_free(stream);
     fb_variant_free(*out);

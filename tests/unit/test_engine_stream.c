@@ -72,8 +72,8 @@ static fb_status stream_by(const char *expression, const fb_protect *protect, in
 
     assert_ok(fb_rule_parse(&bound, expression));
     rule.rule = bound;
-    status =
-        fb_stream_in(out, reading, &rule, context, protect, &(fb_pace){k, chunk, 0});
+    status = fb_stream_in(out, reading, &rule, context, protect,
+                          &(fb_pace){k, chunk, 0, true});
     if (status != FB_OK) fb_ops_reset(r.ops);
     fb_bound_rule_free(bound);
     return status;
@@ -369,9 +369,9 @@ static void more_state_than_declared_is_over_the_budget(void **state)
     (void)state;
     assert_ok(fb_rule_bind(&bound, &greedy));
     rule.rule = bound;
-    assert_fails(
-        fb_stream_in(&variant, reading, &rule, context, &usual, &(fb_pace){60, 16, 0}),
-        FB_BUDGET, "'greedy' has declared 1 numbers of state");
+    assert_fails(fb_stream_in(&variant, reading, &rule, context, &usual,
+                              &(fb_pace){60, 16, 0, true}),
+                 FB_BUDGET, "'greedy' has declared 1 numbers of state");
     fb_ops_reset(r.ops);
     fb_bound_rule_free(bound);
 }
