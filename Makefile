@@ -74,19 +74,22 @@ endif
 .PHONY: all embed demo test test-real test-long test-torch test-torch-real test-torch-versions digest-probe bench fuzz web install clean help FORCE
 all: $(if $(CLI_SOURCES),$(PROGRAM)) $(LIB) $(if $(filter release debug,$(VARIANT)),$(EMBED)) ## the program and the library (the default)
 
+# Loaded rules call what error.h, op.h and rule.h declare: with the hidden rest that is what
+# -rdynamic exports.
 $(PROGRAM): $(CLI_OBJECTS) $(LIB)
 	echo "link $@"
-	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(CC) $(LDFLAGS) -rdynamic -o $@ $^ $(LDLIBS)
 
 $(LIB): $(LIB_OBJECTS)
 	rm -f $@
 	$(AR) rcs $@ $^
 
-# For other people's processes: what embed.h declares is exported, what that needs is linked.
+# For other people's processes: what embed.h declares is exported, and for loaded rules what
+# they call; what that needs is linked, and calls its own.
 embed: $(EMBED) ## libflexbudget.so, for the Python module
 $(EMBED): $(EMBED_OBJECTS) $(LIB)
 	echo "link $@"
-	$(CC) $(LDFLAGS) -shared -Wl,--no-undefined -Wl,-soname,libflexbudget.so -o $@ $^ -ldl -lpthread
+	$(CC) $(LDFLAGS) -shared -Wl,--no-undefined -Wl,-Bsymbolic-functions -Wl,-soname,libflexbudget.so -o $@ $^ -ldl -lpthread
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags
 	mkdir -p $(@D)
@@ -216,7 +219,7 @@ digest-probe: $(if $(PROBE),$(BUILD)/digest_probe build/aarch64/digest_probe) ##
 # --- checks: tools/check_NAME.sh or .py each; `make check-NAME` runs one ---
 CHECKS := format layers headers errors docs scripts warnings symbols tidy
 check: $(CHECKS:%=check-%) ## format, layers, headers, errors, documents, warnings, symbols, tidy
-check-symbols: $(LIB) $(EMBED)
+check-symbols: $(PROGRAM) $(LIB) $(EMBED)
 check-warnings check-tidy: $(BUILD_ID)
 $(CHECKS:%=check-%): check-%:
 	CHECK_FLAGS='$(CPPFLAGS) $(BASE_CFLAGS) $(WARNINGS)' BUILD=$(BUILD) tools/check_$*.[sp]* && echo "check-$*: passed"

@@ -22,6 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#pragma GCC visibility push(default) /* as in error.h */
+
 enum { FB_MAX_DIMS = 4 };
 
 /* A backend, its scopes, its ledger and its first failure. */
@@ -116,5 +118,7 @@ fb_tensor fb_topk(fb_ops *ops, fb_tensor a, int64_t k);
 fb_tensor fb_rank(fb_ops *ops, fb_tensor a);
 /* Elements of the last dimension picked by `index` (i64), same leading dimensions. */
 fb_tensor fb_gather(fb_ops *ops, fb_tensor a, fb_tensor index);
+
+#pragma GCC visibility pop
 
 #endif
