@@ -128,6 +128,20 @@ fb_status fb_ops_status(const fb_ops *ops)
     return fb_fail(ops->status, "%s", ops->sentence);
 }
 
+void fb_ops_context(fb_ops *ops, const char *format, ...)
+{
+    char whose[FB_SENTENCE_BYTES], old[FB_SENTENCE_BYTES];
+    va_list args;
+
+    if (ops->status == FB_OK) return;
+    memcpy(old, ops->sentence, sizeof old);
+    va_start(args, format);
+    (void)vsnprintf(whose, sizeof whose, format, args);
+    va_end(args);
+    (void)fb_fail(ops->status, "%s: %s", whose, old);
+    (void)snprintf(ops->sentence, sizeof ops->sentence, "%s", fb_error_message());
+}
+
 void fb_ops_broken(fb_ops *ops, enum fb_op op, const char *format, ...)
 {
     char what[FB_SENTENCE_BYTES];

@@ -26,6 +26,7 @@ enum { WORD_BYTES = 128, DEEPEST = 8, LONGEST = 2048, MOST_NAMES = 256 };
 struct parser {
     const char *text, *at;
     int depth;
+    const fb_rule_files *files; /* or NULL */
 };
 
 static void skip_blanks(struct parser *p)
@@ -115,7 +116,7 @@ static fb_status read_setting(struct parser *p, fb_bound_rule *bound)
                       "rule '%s'", rule->name);
 }
 
-static fb_status unknown_rule(const char *name)
+static fb_status unknown_rule(const fb_rule_files *files, const char *name)
 {
     const char *names[MOST_NAMES], *nearest;
     int n = 0;
@@ -124,6 +125,9 @@ static fb_status unknown_rule(const char *name)
         names[n++] = fb_rule_at(r)->name;
     for (int i = 0; i < fb_preset_count() && n < MOST_NAMES; i++)
         names[n++] = fb_preset_at(i)->name;
+    for (int f = 0; files != NULL && f < files->n; f++)
+        for (int r = 0; r < files->file[f]->n && n < MOST_NAMES; r++)
+            names[n++] = files->file[f]->rules[r].name;
     nearest = fb_nearest_word(name, names, n);
     if (nearest == NULL)
         return fb_fail(FB_USAGE, "unknown rule '%s'\nhelp: flexbudget rules lists them",
@@ -196,7 +200,7 @@ static fb_status read_rule(struct parser *p, fb_bound_rule **out);
 static fb_status read_preset(struct parser *p, const fb_preset *preset,
                              fb_bound_rule **out)
 {
-    struct parser inside = {preset->expression, preset->expression, p->depth};
+    struct parser inside = {preset->expression, preset->expression, p->depth, NULL};
 
     FB_TRY(read_rule(&inside, out));
     FB_ASSERT(*out != NULL);
@@ -214,14 +218,17 @@ static fb_status read_rule(struct parser *p, fb_bound_rule **out)
 {
     char name[WORD_BYTES];
     const fb_preset *preset;
+    const fb_rule_file *file = NULL;
     const fb_rule *rule;
 
     FB_TRY(read_run(p, is_word, name, "expected the name of a rule"));
     preset = fb_preset_find(name);
     if (preset != NULL) return read_preset(p, preset, out);
     rule = fb_rule_find(name);
-    if (rule == NULL) return unknown_rule(name);
+    if (rule == NULL) rule = fb_rule_files_find(p->files, name, &file);
+    if (rule == NULL) return unknown_rule(p->files, name);
     FB_TRY(fb_bound_rule_new(out, rule));
+    (*out)->file = file;
     return read_parts(p, *out);
 }
 
@@ -242,9 +249,10 @@ static fb_status read_expression(struct parser *p, fb_bound_rule **out)
     return status;
 }
 
-fb_status fb_rule_parse(fb_bound_rule **out, const char *expression)
+fb_status fb_rule_parse_with(fb_bound_rule **out, const char *expression,
+                             const fb_rule_files *files)
 {
-    struct parser p = {.text = expression, .at = expression};
+    struct parser p = {.text = expression, .at = expression, .files = files};
     fb_status status;
 
     *out = NULL;
@@ -257,4 +265,9 @@ fb_status fb_rule_parse(fb_bound_rule **out, const char *expression)
     fb_bound_rule_free(*out);
     *out = NULL;
     return status;
+}
+
+fb_status fb_rule_parse(fb_bound_rule **out, const char *expression)
+{
+    return fb_rule_parse_with(out, expression, NULL);
 }

@@ -56,3 +56,15 @@ const fb_preset *fb_preset_find(const char *name)
         if (strcmp(presets[p].name, name) == 0) return &presets[p];
     return NULL;
 }
+
+const fb_rule *fb_rule_files_find(const fb_rule_files *files, const char *name,
+                                  const fb_rule_file **file_out)
+{
+    for (int f = 0; files != NULL && f < files->n; f++)
+        for (int r = 0; r < files->file[f]->n; r++) {
+            if (strcmp(files->file[f]->rules[r].name, name) != 0) continue;
+            *file_out = files->file[f];
+            return &files->file[f]->rules[r];
+        }
+    return NULL;
+}

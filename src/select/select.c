@@ -122,6 +122,17 @@ static fb_status keep_best(const struct choice *c, int64_t layer, int64_t most,
     return FB_OK;
 }
 
+/* The places of the `most` best of each head; an order with a NaN has none. */
+static fb_status find_best(const struct choice *c, fb_tensor best, int64_t most)
+{
+    const size_t n = (size_t)(c->in->kv_heads * most);
+    const fb_status status = fb_to_host(c->ops, best, c->best, n * sizeof *c->best);
+    const fb_bound_rule *rule = c->in->rule;
+
+    return fb_bound_rule_context(
+        rule, fb_context(status, "rule '%s'", fb_bound_rule_text(rule)));
+}
+
 static fb_status choose_layer(const struct choice *c, int64_t layer)
 {
     const fb_selector *in = c->in;
@@ -136,9 +147,9 @@ static fb_status choose_layer(const struct choice *c, int64_t layer)
         most = fb_larger(most, k[g]);
     }
     order = fb_bound_rule_order(in->rule, c->ops, &select);
+    FB_TRY(fb_ops_status(c->ops));
     best = fb_topk(c->ops, order, most);
-    FB_TRY(fb_to_host(c->ops, best, c->best,
-                      (size_t)(in->kv_heads * most) * sizeof *c->best));
+    FB_TRY(find_best(c, best, most));
     if (c->value != NULL)
         FB_TRY(fb_to_host(c->ops, fb_gather(c->ops, order, best), c->value,
                           (size_t)(in->kv_heads * most) * sizeof *c->value));
