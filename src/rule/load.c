@@ -19,15 +19,15 @@ enum { MOST_RULES = 64 };
 
 /* --- the loader --- */
 
-/* A process that has this library for itself, such as a Python interpreter, does not show
- * its functions to those that are loaded later; rules need them. */
+/* A process that has libflexbudget.so for itself, such as a Python interpreter, does not
+ * show its functions to what is loaded later; rules need them. Of the program, which does,
+ * there is nothing to load. */
 static void show_own_functions(void)
 {
     static const char here;
     Dl_info self;
     void *handle;
 
-    if (dlsym(RTLD_DEFAULT, "fb_ops_status") != NULL) return;
     if (dladdr(&here, &self) == 0) return;
     handle = dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
     if (handle != NULL) (void)dlclose(handle);
