@@ -151,7 +151,7 @@ TESTS := $(filter $(BUILD)/tests/fuzz/% $(foreach room,$(ROOMS),$(BUILD)/tests/$
          $(wildcard tests/cli/run.py $(ROOMS:%=tests/%/run_*.py) $(ROOMS:%=tests/%/run_*.sh))
 REAL_TESTS := $(filter $(BUILD)/tests/real/test_%,$(REAL_BUILT)) $(wildcard tests/real/run_*.py tests/real/run_*.sh)
 RUN_TESTS := FLEXBUDGET_PROGRAM=$(abspath $(PROGRAM)) FLEXBUDGET_BUILD=$(abspath $(BUILD)) tools/run_tests.py
-LINK_TEST = echo "test $@"; $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d -o $@ $(filter %.c %.a,$^) $(LDLIBS)
+LINK_TEST = echo "test $@"; $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -rdynamic -MMD -MP -MF $@.d -o $@ $(filter %.c %.a,$^) $(LDLIBS)
 
 $(BUILD)/tests/%: tests/%.c $(LIB) $(BUILD)/flags
 	mkdir -p $(@D)
@@ -197,7 +197,7 @@ fuzz: $(if $(TARGET),$(BUILD)/tests/fuzz/fuzz_$(TARGET)) ## TARGET=gguf SECONDS=
 
 # --- the same digest on every CPU: only libc and threads, so that it runs under qemu ---
 PROBE := $(wildcard tests/probe/*.c)
-PROBE_SOURCES := $(PROBE) $(filter-out src/ops/torch/%.c %/json.c %/yaml.c %/terminal.c %/shown.c,$(filter $(foreach part,base ops model cache \
+PROBE_SOURCES := $(PROBE) $(filter-out src/ops/torch/%.c src/rule/load.c %/json.c %/yaml.c %/terminal.c %/shown.c,$(filter $(foreach part,base ops model cache \
                  rule select engine,src/$(part)/%) rules/%,$(LIB_SOURCES) $(ISA_SOURCES)))
 PROBE_OBJECTS := $(PROBE_SOURCES:%.c=build/aarch64/obj/%.o)
 CROSS := aarch64-linux-gnu-gcc

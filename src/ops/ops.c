@@ -205,6 +205,13 @@ int64_t fb_size(const fb_ops *ops, fb_tensor a, int dim)
     return dim < 0 || dim >= place->array.n_dims ? 0 : place->array.shape[dim];
 }
 
+bool fb_is_f32(const fb_ops *ops, fb_tensor a)
+{
+    const struct fb_place_of_tensor *place = place_of(ops, a);
+
+    return place != NULL && place->array.dtype == FB_F32 && !place->array.is_weight;
+}
+
 int64_t fb_array_elements(const fb_array *array)
 {
     int64_t n = 1;

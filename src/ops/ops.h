@@ -75,6 +75,9 @@ static inline int fb_part_of_layer(const fb_ops *ops, int64_t layer, int64_t lay
 /* Of a model, in one layer: what arrays on the stack have room for. */
 enum { FB_MAX_KV_HEADS = 512 };
 
+/* Of f32, as what a rule makes has to be. */
+bool fb_is_f32(const fb_ops *ops, fb_tensor a);
+
 /* --- lifetimes --- */
 
 void fb_scope_open(fb_ops *ops);

@@ -199,9 +199,9 @@ fb_status fb_bound_rule_finish(fb_bound_rule *bound)
     if (bound->rule->kind == FB_KIND_ALLOCATION)
         bound->choices.planes = bound->inner[0]->choices.planes;
     if (bound->rule->check != NULL)
-        FB_TRY(fb_context(fb_rule_check_status(bound->rule, "check",
-                                               bound->rule->check(bound->params)),
-                          "rule '%s'", bound->rule->name));
+        FB_TRY(
+            fb_context(fb_rule_check_status("check", bound->rule->check(bound->params)),
+                       "rule '%s'", bound->rule->name));
     if (bound->rule->choose != NULL)
         bound->rule->choose(bound->params, &bound->choices);
     FB_TRY(fb_rule_check_choices(bound->rule, &bound->choices));

@@ -279,8 +279,7 @@ fb_status fb_rule_check_choices(const fb_rule *rule, const fb_choices *c)
                    c->recent_quota);
 }
 
-fb_status fb_rule_check_status(const fb_rule *rule, const char *function,
-                               fb_status status)
+fb_status fb_rule_check_status(const char *function, fb_status status)
 {
     switch ((int)status) {
     case FB_OK:
@@ -291,7 +290,7 @@ fb_status fb_rule_check_status(const fb_rule *rule, const char *function,
     case FB_DEFECT:
         return status;
     default:
-        return fb_fail(FB_DEFECT, "rule '%s': '%s' returned %d, which a rule does not",
-                       rule->name, function, (int)status);
+        return fb_fail(FB_DEFECT, "'%s' returned the status %d, which a rule does not",
+                       function, (int)status);
     }
 }

@@ -16,7 +16,6 @@ FB_MUST_USE fb_status fb_rule_check(const fb_rule *rule);
 FB_MUST_USE fb_status fb_rule_check_choices(const fb_rule *rule,
                                             const fb_choices *choices);
 /* What a function returned, if a rule may say so; FB_DEFECT for anything else. */
-FB_MUST_USE fb_status fb_rule_check_status(const fb_rule *rule, const char *function,
-                                           fb_status status);
+FB_MUST_USE fb_status fb_rule_check_status(const char *function, fb_status status);
 
 #endif

@@ -42,7 +42,8 @@ static fb_status refuse_load(const char *path)
     if (reason == NULL) reason = "the loader does not say why";
     if (strncmp(reason, path, n) == 0 && strncmp(reason + n, ": ", 2) == 0)
         reason += n + 2;
-    return fb_fail(FB_FORMAT, "cannot be loaded as a shared object: %s", reason);
+    return fb_fail(FB_FORMAT, "cannot be loaded as a shared object: %.*s",
+                   (int)strcspn(reason, "\n"), reason);
 }
 
 static fb_status check_hash(const fb_rule_file *file, const char *sha256)
@@ -58,6 +59,8 @@ static fb_status load(fb_rule_file *file, const char *sha256)
     file->state = fb_file_state_of(file->path);
     FB_TRY(fb_hash_file(file->path, file->sha256));
     FB_TRY(check_hash(file, sha256));
+    if (fb_file_is_cut_library(file->path))
+        return fb_fail(FB_FORMAT, "is cut short; make it again");
     show_own_functions();
     file->handle = dlopen(file->path, RTLD_NOW | RTLD_LOCAL);
     if (file->handle == NULL) return refuse_load(file->path);

@@ -84,6 +84,9 @@ static fb_status check_shape(const fb_bound_rule *bound, const fb_ops *ops,
     int64_t rows;
 
     FB_TRY(fb_ops_status(ops));
+    if (fb_n_dims(ops, score) > 0 && !fb_is_f32(ops, score))
+        return fb_fail(FB_DEFECT, "rule '%s' returned a score that is not of f32",
+                       bound->rule->name);
     print_shape(came, sizeof came, ops, score);
     rows = fb_n_dims(ops, score) == 2 ? fb_size(ops, score, ROWS) : 0;
     if ((rows == see->heads || rows == see->kv_heads || rows == 1) &&
@@ -140,8 +143,8 @@ static fb_tensor check_planes(const fb_bound_rule *bound, fb_ops *ops, fb_tensor
     fb_status status = fb_ops_status(ops);
 
     if (status == FB_OK &&
-        (fb_n_dims(ops, score) != 2 || fb_size(ops, score, ROWS) != rows ||
-         fb_size(ops, score, COLUMNS) != columns))
+        (!fb_is_f32(ops, score) || fb_n_dims(ops, score) != 2 ||
+         fb_size(ops, score, ROWS) != rows || fb_size(ops, score, COLUMNS) != columns))
         status = fb_fail(FB_DEFECT,
                          "rule '%s' returned a score of the wrong shape; [%lld, %lld] "
                          "was expected: %lld planes",
@@ -213,8 +216,7 @@ static fb_status check_numbers(const fb_bound_rule *bound, fb_ops *ops, fb_tenso
     fb_status status;
 
     if (host == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a score");
-    status = fb_context(fb_to_host(ops, score, host, (size_t)n * sizeof *host),
-                        "rule '%s'", bound->text);
+    status = fb_to_host(ops, score, host, (size_t)n * sizeof *host);
     for (int64_t i = 0; status == FB_OK && i < n; i++)
         if (isnan(host[i]))
             status =
@@ -292,7 +294,8 @@ static fb_status check_state(const fb_bound_rule *bound, fb_ops *ops, fb_tensor 
                              const fb_signals *see)
 {
     FB_TRY(fb_ops_status(ops));
-    if (fb_n_dims(ops, state) == 3 && fb_size(ops, state, 0) == see->kv_heads &&
+    if (fb_is_f32(ops, state) && fb_n_dims(ops, state) == 3 &&
+        fb_size(ops, state, 0) == see->kv_heads &&
         fb_size(ops, state, STATE) == bound->own_state &&
         fb_size(ops, state, 2) == see->m)
         return FB_OK;

@@ -83,7 +83,7 @@ static fb_status check_heads(const fb_bound_rule *rule, const fb_share_input *in
 static fb_status said_by(const fb_bound_rule *rule, const char *function,
                          fb_status status)
 {
-    return fb_context(fb_rule_check_status(rule->rule, function, status), "rule '%s'",
+    return fb_context(fb_rule_check_status(function, status), "rule '%s'",
                       rule->rule->name);
 }
 
