@@ -268,7 +268,7 @@ static fb_status put_rule(fb_runner *run, int index)
         .source_sha256 = is_loaded ? source : NULL,
         .abi = FB_RULE_ABI,
         .deployable = fb_bound_rule_is_deployable(rule),
-        .accounted = true,
+        .accounted = !is_loaded, /* what its code does beside operators is not known */
         .is_random = fb_bound_rule_is_random(rule),
         .is_reference = is_reference(spec, index),
     };

@@ -95,7 +95,8 @@ static fb_status parse_rule(const fb_spec *spec, fb_spec_rule *out, const char *
     if (expression != text) out->label[expression - text - 2] = '\0';
     if (out->label[0] == '\0')
         return fb_fail(FB_USAGE, "'%s': the label is empty", text);
-    FB_TRY(fb_rule_parse_with(&out->rule, expression, &spec->files));
+    FB_TRY(fb_spec_explain_file(
+        expression, fb_rule_parse_with(&out->rule, expression, &spec->files)));
     return check_label(spec, out->label, out->rule);
 }
 

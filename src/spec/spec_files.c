@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "spec/spec_inside.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char HASH[] = ",sha256=";
@@ -32,6 +33,18 @@ bool fb_spec_is_same_file(const char *a, const char *b)
     const char *x = find_hash(a), *y = find_hash(b);
 
     return x != NULL && y != NULL && strcmp(x, y) == 0;
+}
+
+fb_status fb_spec_explain_file(const char *expression, fb_status status)
+{
+    char sentence[1024];
+
+    if (status != FB_USAGE || strstr(expression, ".so") == NULL) return status;
+    (void)snprintf(sentence, sizeof sentence, "%s", fb_error_message());
+    return fb_fail(status,
+                   "%s\nhelp: a file of rules is an item of its own, then they have "
+                   "names: ./mine.so,adakv(mine:key=value)",
+                   sentence);
 }
 
 fb_status fb_spec_load_file(fb_spec *spec, const char *text)

@@ -18,6 +18,8 @@ fb_status fb_spec_unknown_key(const char *key);
 const char *fb_spec_rule_text(const char *item);
 /* Loads "PATH" or "PATH,sha256=HASH". */
 FB_MUST_USE fb_status fb_spec_load_file(fb_spec *spec, const char *text);
+/* The failure of an expression, with what to write where a file stands in it. */
+fb_status fb_spec_explain_file(const char *expression, fb_status status);
 /* The same "PATH,sha256=HASH", whatever the path is. */
 bool fb_spec_is_same_file(const char *a, const char *b);
 /* What an item of `rules` that is a file stands for, as further items: its rules that need

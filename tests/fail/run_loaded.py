@@ -134,6 +134,9 @@ def names_of_a_file_are_names_of_the_run(folder):
     assert "too_few(...)" in said("rules", "./faulty.so", folder=folder)[0]
     assert "written    adakv(twin," in said("rules", "./twin.so", "adakv(twin)", folder=folder)[0]
     refused(folder, ("rules", "knorm", "twin"), "'knorm' is no file of rules")
+    for wrong in ("./twin.so:n=1", "adakv(./twin.so)"):
+        refused(folder, ("run", "--model", "builtin", "--tasks", "recall", "--budgets", "25%", "--rules", wrong),
+                "expected the name of a rule\nhelp: a file of rules is an item of its own")
 
 
 FAULTS = {
