@@ -6,6 +6,7 @@
  *     unit_sum   (x - least) / sum over the head's entries of the same
  *
  * The order within a head stays what it was, so without such an allocation nothing changes.
+ * Scores that may be infinite have no mean: of these only the rank can be taken.
  *
  * Source   FlexBudget's own; the three are the usual ones.
  *

@@ -12,7 +12,7 @@
  * event; n - tokens read; w - rows of the observation window; heads - query heads.
  *
  * rules/template.c is a rule that works, to be copied. One file in rules/, one line in
- * rules/list.h.
+ * rules/list.h; or a shared object of its own (at the end).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -21,7 +21,11 @@
 
 #include <flexbudget/op.h>
 
+/* Grows with every change of a struct or of the meaning of a function here or in op.h: a
+ * file made for another number is refused. */
 enum { FB_RULE_ABI = 1 };
+
+#pragma GCC visibility push(default) /* as in error.h */
 
 /* --- signals --- */
 
@@ -381,5 +385,18 @@ typedef struct fb_rule {
 } fb_rule;
 
 #define FB_RULE_HEAD .abi = FB_RULE_ABI, .size = sizeof(fb_rule)
+
+/* --- rules in a file of their own ---
+ * A shared object that is built with these headers alone, and has once, at the end,
+ *
+ *     FB_EXPORT_RULES(&mine, &other);
+ *
+ * is loaded as `--rules ./mine.so`: examples/rule/. Every struct is checked before it is
+ * used, and so is all that comes out of its functions; the functions themselves are
+ * machine code, run with the rights of whoever loads it. */
+extern const fb_rule *const fb_rules[]; /* in the shared object; NULL at the end */
+#define FB_EXPORT_RULES(...) const fb_rule *const fb_rules[] = {__VA_ARGS__, NULL}
+
+#pragma GCC visibility pop
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -261,4 +262,22 @@ fb_status fb_file_open(FILE **out, const char *path)
     }
     if (*out == NULL) close_file(file);
     return status;
+}
+
+/* The table of sections is the last thing in such a file. */
+bool fb_file_is_cut_library(const char *path)
+{
+    Elf64_Ehdr head = {.e_shoff = 0};
+    struct stat info;
+    FILE *file = NULL;
+    bool is_cut;
+
+    if (fb_file_open(&file, path) != FB_OK) return false;
+    is_cut = fread(&head, sizeof head, 1, file) == 1 &&
+             fstat(fileno(file), &info) == 0 &&
+             memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 &&
+             (uint64_t)info.st_size <
+                 head.e_shoff + (uint64_t)head.e_shnum * head.e_shentsize;
+    (void)fclose(file);
+    return is_cut;
 }

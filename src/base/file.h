@@ -40,6 +40,9 @@ void fb_map_close(fb_map *map);
  * shorter, or cannot be read. For handlers of signals: takes no lock. */
 bool fb_map_holds(const void *address);
 
+/* A shared object (ELF) that was not copied to its end: the system's loader would be stopped
+ * by a signal where it has no more pages. */
+bool fb_file_is_cut_library(const char *path);
 /* Opens a file to be read in pieces; fclose it. */
 FB_MUST_USE fb_status fb_file_open(FILE **out, const char *path);
 /* A whole file of at most `most` bytes, with a zero byte behind it; free with

@@ -42,7 +42,13 @@ void fb_guest_close(fb_guest *guest)
 {
     if (guest == NULL) return;
     fb_ops_close(guest->ops);
+    fb_rule_files_clear(&guest->files);
     fb_free(guest);
+}
+
+fb_status fb_guest_load(fb_guest *guest, const char *path)
+{
+    return fb_rule_files_add(&guest->files, path, NULL, NULL);
 }
 
 /* --- opening an event --- */
@@ -87,9 +93,11 @@ static fb_tensor given_score(fb_ops *ops, const fb_signals *see, const void *par
     return see->attention_sum;
 }
 
-static fb_status bind(fb_event *event, const fb_event_about *about)
+static fb_status bind(fb_event *event, const fb_guest *guest,
+                      const fb_event_about *about)
 {
-    if (about->given == NULL) return fb_rule_parse(&event->rule, about->rule);
+    if (about->given == NULL)
+        return fb_rule_parse_with(&event->rule, about->rule, &guest->files);
     (void)snprintf(event->name, sizeof event->name, "%s", about->given);
     event->given = (fb_rule){FB_RULE_HEAD, .name = event->name, .score = given_score};
     return fb_rule_bind(&event->rule, &event->given);
@@ -129,12 +137,13 @@ static fb_status check_signals(const fb_event *event)
                    fb_bound_rule_text(event->rule), what);
 }
 
-static fb_status open_parts(fb_event *event, const fb_event_about *about)
+static fb_status open_parts(fb_event *event, const fb_guest *guest,
+                            const fb_event_about *about)
 {
     const size_t layers = (size_t)about->layers;
 
     FB_TRY(check_sizes(about));
-    FB_TRY(bind(event, about));
+    FB_TRY(bind(event, guest, about));
     if (fb_bound_rule_choices(event->rule)->reference != FB_REFERENCE_NONE)
         return fb_fail(FB_UNSUPPORTED, "'%s' is a row of an experiment, not a rule",
                        fb_bound_rule_text(event->rule));
@@ -175,7 +184,7 @@ fb_status fb_event_open(fb_event **out, fb_guest *guest, const fb_event_about *a
     event = fb_zalloc(FB_ACCOUNT_other, sizeof *event);
     if (event == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a rule");
     event->ops = guest->ops;
-    status = open_parts(event, about);
+    status = open_parts(event, guest, about);
     if (status != FB_OK) {
         fb_event_close(event);
         return status;

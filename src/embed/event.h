@@ -16,6 +16,7 @@
 
 struct fb_guest {
     fb_ops *ops; /* no scope is open between calls, so events do not meet in it */
+    fb_rule_files files;
 };
 
 struct fb_event {

@@ -93,7 +93,11 @@ static fb_status find_all_todo(fb_runner *run)
     const int n = run->plan->n_documents;
 
     run->todo = fb_zalloc(FB_ACCOUNT_other, fb_size_mul((size_t)n, sizeof *run->todo));
-    if (run->todo == NULL) return fb_fail(FB_NO_MEMORY, "no memory for the run");
+    run->has_failed =
+        fb_zalloc(FB_ACCOUNT_other, fb_size_mul((size_t)run->plan->spec->n_rules,
+                                                sizeof *run->has_failed));
+    if (run->todo == NULL || run->has_failed == NULL)
+        return fb_fail(FB_NO_MEMORY, "no memory for the run");
     run->progress.n_documents = n;
     for (int i = 0; i < n; i++)
         FB_TRY(find_todo(run, i));
@@ -157,6 +161,7 @@ static void close_run(fb_runner *run)
     for (int i = 0; run->todo != NULL && i < run->plan->n_documents; i++)
         fb_free(run->todo[i].cells);
     fb_free(run->todo);
+    fb_free(run->has_failed);
     fb_run_close_rows(run);
 }
 

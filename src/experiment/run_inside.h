@@ -43,8 +43,9 @@ typedef struct fb_runner {
     fb_engine *engine;
     fb_store *store;
     fb_rows rows;
-    fb_todo *todo; /* [n_documents] */
-    int64_t limit; /* bytes */
+    fb_todo *todo;    /* [n_documents] */
+    bool *has_failed; /* [n_rules] a reading for the rule, of an earlier document */
+    int64_t limit;    /* bytes */
     int64_t begin_ns;
     double work, work_done; /* tokens: what the estimate of time counts */
     fb_run_progress progress;

@@ -273,14 +273,17 @@ static fb_status put_rule(fb_runner *run, int index)
 {
     const fb_spec *spec = run->plan->spec;
     const fb_bound_rule *rule = spec->rules[index].rule;
+    char source[FB_HASH_HEX];
+    const bool is_loaded = fb_bound_rule_is_loaded(rule, source);
     const fb_store_rule row = {
         .label = spec->rules[index].label,
         .expression = fb_bound_rule_text(rule),
         .family = fb_bound_rule_family(rule),
-        .origin = "built-in",
+        .origin = is_loaded ? "loaded" : "built-in",
+        .source_sha256 = is_loaded ? source : NULL,
         .abi = FB_RULE_ABI,
         .deployable = fb_bound_rule_is_deployable(rule),
-        .accounted = true,
+        .accounted = !is_loaded, /* what its code does beside operators is not known */
         .is_random = fb_bound_rule_is_random(rule),
         .is_reference = is_reference(spec, index),
     };

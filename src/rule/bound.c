@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/params.h"
 #include "base/text.h"
+#include "rule/check.h"
 
 #include <string.h>
 
@@ -17,7 +18,7 @@ static bool shares(const fb_rule *rule)
     return rule->share != NULL || rule->spread != NULL;
 }
 
-/* A loaded rule is as untrusted as a file: its struct is checked before it is used. */
+/* What has to hold of every rule; more is checked of loaded ones (check.c). */
 static fb_status check_rule(const fb_rule *rule)
 {
     const bool has_hook = rule->kind == FB_KIND_RULE         ? rule->score != NULL
@@ -26,9 +27,7 @@ static fb_status check_rule(const fb_rule *rule)
                           : rule->kind == FB_KIND_EDIT       ? rule->edit != NULL
                                                              : true;
 
-    if (rule->abi != FB_RULE_ABI || rule->size != sizeof *rule)
-        return fb_fail(FB_UNSUPPORTED, "rule made for ABI %d; this program has %d",
-                       rule->abi, FB_RULE_ABI);
+    FB_TRY(fb_rule_check_abi(rule));
     if (rule->edit != NULL && rule->kind != FB_KIND_EDIT)
         return fb_fail(FB_DEFECT, "rule '%s' sets `edit` and is of another kind",
                        rule->name);
@@ -243,10 +242,12 @@ fb_status fb_bound_rule_finish(fb_bound_rule *bound)
     if (fb_passes_scores(bound->rule))
         bound->choices.planes = bound->inner[0]->choices.planes;
     if (bound->rule->check != NULL)
-        FB_TRY(fb_context(bound->rule->check(bound->params), "rule '%s'",
-                          bound->rule->name));
+        FB_TRY(
+            fb_context(fb_rule_check_status("check", bound->rule->check(bound->params)),
+                       "rule '%s'", bound->rule->name));
     if (bound->rule->choose != NULL)
         bound->rule->choose(bound->params, &bound->choices);
+    FB_TRY(fb_rule_check_choices(bound->rule, &bound->choices));
     bound->own_state = bound->choices.state_rows;
     bound->choices.state_rows += inner_state(bound);
     FB_TRY(check_choices(bound));
@@ -303,6 +304,49 @@ const char *fb_bound_rule_family(const fb_bound_rule *rule)
     const bool is_inner = kind == FB_KIND_ALLOCATION || kind == FB_KIND_EDIT;
 
     return is_inner ? fb_bound_rule_family(rule->inner[0]) : rule->rule->family;
+}
+
+/* Adds the hashes of the files, from the outermost rule on; how many there are. */
+static int add_files(const fb_bound_rule *rule, fb_hash *hash,
+                     const fb_rule_file **first)
+{
+    int n = rule->file != NULL;
+
+    if (n > 0) fb_hash_add(hash, rule->file->sha256, FB_HASH_HEX - 1);
+    if (n > 0 && *first == NULL) *first = rule->file;
+    for (int i = 0; i < rule->n_inner; i++)
+        n += add_files(rule->inner[i], hash, first);
+    return n;
+}
+
+bool fb_bound_rule_is_loaded(const fb_bound_rule *rule, char sha256_out[FB_HASH_HEX])
+{
+    const fb_rule_file *first = NULL;
+    fb_hash hash;
+    int n;
+
+    fb_hash_init(&hash);
+    n = add_files(rule, &hash, &first);
+    if (n == 1) memcpy(sha256_out, first->sha256, FB_HASH_HEX);
+    if (n > 1) fb_hash_hex(&hash, sha256_out);
+    return n > 0;
+}
+
+fb_status fb_bound_rule_context(const fb_bound_rule *rule, fb_status status)
+{
+    const fb_rule_file *file = fb_bound_rule_file(rule);
+
+    return file == NULL ? status
+                        : fb_context(status, "%.*s", FB_MOST_SHOWN, file->path);
+}
+
+const fb_rule_file *fb_bound_rule_file(const fb_bound_rule *rule)
+{
+    const fb_rule_file *file = rule->file;
+
+    for (int i = 0; file == NULL && i < rule->n_inner; i++)
+        file = fb_bound_rule_file(rule->inner[i]);
+    return file;
 }
 
 const fb_choices *fb_bound_rule_choices(const fb_bound_rule *rule)

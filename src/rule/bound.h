@@ -7,11 +7,12 @@
 
 #include "rule/rule.h"
 
-enum { FB_MAX_INNER = 4 };
+enum { FB_MAX_INNER = 4, FB_MOST_SHOWN = 200 /* bytes of a path in a sentence */ };
 
 struct fb_bound_rule {
     const fb_rule *rule;
-    void *params;       /* rule->params_bytes; NULL if none */
+    const fb_rule_file *file; /* that it comes from; NULL: built in */
+    void *params;             /* rule->params_bytes; NULL if none */
     uint64_t given;     /* bit i: the expression sets the i-th row of rule->params */
     fb_choices choices; /* needs joined with the inner rules'; smoothing its own */
     int64_t own_state;  /* rows of its own state: the first of choices.state_rows, which
@@ -44,5 +45,7 @@ FB_MUST_USE fb_status fb_bound_rule_new(fb_bound_rule **out, const fb_rule *rule
 FB_MUST_USE fb_status fb_bound_rule_finish(fb_bound_rule *bound);
 /* A rule is scored once: all that it and its inner rules read is there at one moment. */
 FB_MUST_USE fb_status fb_bound_rule_check_moment(const fb_bound_rule *bound);
+/* The first file, from the outermost rule on, that one of its rules comes from; or NULL. */
+const fb_rule_file *fb_bound_rule_file(const fb_bound_rule *rule);
 
 #endif

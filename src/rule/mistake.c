@@ -160,7 +160,7 @@ static void fold(char *out, size_t n, const char *name)
     out[i] = '\0';
 }
 
-static const char *nearest_name(const char *name)
+static const char *nearest_name(const fb_rule_files *files, const char *name)
 {
     const char *names[MOST_NAMES];
     char folded[64];
@@ -170,6 +170,9 @@ static const char *nearest_name(const char *name)
         names[n++] = fb_rule_at(r)->name;
     for (int i = 0; i < fb_preset_count() && n < MOST_NAMES; i++)
         names[n++] = fb_preset_at(i)->name;
+    for (int f = 0; files != NULL && f < files->n; f++)
+        for (int r = 0; r < files->file[f]->n && n < MOST_NAMES; r++)
+            names[n++] = files->file[f]->rules[r].name;
     for (int i = 0; i < fb_refused_count() && n < MOST_NAMES; i++)
         names[n++] = fb_refused_at(i)->name;
     for (int i = 0; i < fb_peer_project_count() && n < MOST_NAMES; i++)
@@ -178,9 +181,9 @@ static const char *nearest_name(const char *name)
     return fb_nearest_word(folded, names, n);
 }
 
-fb_status fb_mistake_name(const char *name)
+fb_status fb_mistake_name(const fb_rule_files *files, const char *name)
 {
-    const char *nearest = nearest_name(name);
+    const char *nearest = nearest_name(files, name);
     const fb_peer_project *project = fb_peer_project_find(name);
     const fb_peer *peer = fb_peer_by_name(name);
     char folded[64];

@@ -24,7 +24,8 @@ fb_status fb_mistake_key(fb_status status, const fb_bound_rule *bound,
                          const fb_bound_rule *const *around, int n, const char *key);
 
 /* Failures. */
-fb_status fb_mistake_name(const char *name); /* not that of a rule */
+/* A name that is not that of a rule, nor of one in `files` (NULL: none). */
+fb_status fb_mistake_name(const fb_rule_files *files, const char *name);
 /* Brackets behind a rule that takes none: `text` from the bracket on. */
 fb_status fb_mistake_brackets(const fb_rule *rule, const char *text);
 

@@ -224,6 +224,7 @@ fb_status fb_parse_rule(fb_parser *p, fb_bound_rule **out)
     char name[WORD_BYTES];
     const fb_peer_project *project;
     const fb_preset *preset;
+    const fb_rule_file *file = NULL;
     const fb_rule *rule;
 
     FB_TRY(read_run(p, is_word, name, "expected the name of a rule"));
@@ -232,12 +233,15 @@ fb_status fb_parse_rule(fb_parser *p, fb_bound_rule **out)
     project = fb_peer_project_find(name);
     if (project != NULL && *p->at == ':') return fb_parse_peer(p, project, out);
     rule = fb_rule_find(name);
+    if (rule == NULL) rule = fb_rule_files_find(p->files, name, &file);
     if (rule == NULL) {
         const fb_refused *refused = fb_refused_find(name);
 
-        return refused != NULL ? fb_refused_fail(refused, name) : fb_mistake_name(name);
+        return refused != NULL ? fb_refused_fail(refused, name)
+                               : fb_mistake_name(p->files, name);
     }
     FB_TRY(fb_bound_rule_new(out, rule));
+    (*out)->file = file;
     return fb_parse_parts(p, *out);
 }
 
@@ -277,9 +281,10 @@ static fb_status read_expression(fb_parser *p, fb_bound_rule **out)
     return status;
 }
 
-fb_status fb_rule_parse(fb_bound_rule **out, const char *expression)
+fb_status fb_rule_parse_with(fb_bound_rule **out, const char *expression,
+                             const fb_rule_files *files)
 {
-    fb_parser p = {.text = expression, .at = expression};
+    fb_parser p = {.text = expression, .at = expression, .files = files};
     fb_status status;
 
     *out = NULL;
@@ -292,4 +297,9 @@ fb_status fb_rule_parse(fb_bound_rule **out, const char *expression)
     fb_bound_rule_free(*out);
     *out = NULL;
     return fb_mistake_show(status, p.text, p.bad, p.n_bad);
+}
+
+fb_status fb_rule_parse(fb_bound_rule **out, const char *expression)
+{
+    return fb_rule_parse_with(out, expression, NULL);
 }

@@ -13,6 +13,7 @@ enum { FB_PARSE_DEEPEST = 8, FB_PARSE_LONGEST = 2048 };
 typedef struct fb_parser {
     const char *text, *at;
     int depth;
+    const fb_rule_files *files; /* or NULL */
     const char *bad; /* [n_bad] what a failure is about; NULL: nothing of this text */
     size_t n_bad;
     const fb_bound_rule

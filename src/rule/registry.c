@@ -87,3 +87,14 @@ fb_status fb_refused_fail(const fb_refused *row, const char *name)
     return fb_fail(FB_UNSUPPORTED, "'%s' %s; the nearest here is '%s'", name, row->why,
                    row->nearest);
 }
+const fb_rule *fb_rule_files_find(const fb_rule_files *files, const char *name,
+                                  const fb_rule_file **file_out)
+{
+    for (int f = 0; files != NULL && f < files->n; f++)
+        for (int r = 0; r < files->file[f]->n; r++) {
+            if (strcmp(files->file[f]->rules[r].name, name) != 0) continue;
+            *file_out = files->file[f];
+            return &files->file[f]->rules[r];
+        }
+    return NULL;
+}

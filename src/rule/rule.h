@@ -12,6 +12,8 @@
 #ifndef FB_RULE_RULE_H
 #define FB_RULE_RULE_H
 
+#include "base/file.h"
+#include "base/hash.h"
 #include "ops/ops.h"
 
 #include <flexbudget/rule.h>
@@ -40,6 +42,40 @@ const fb_refused *fb_refused_at(int index);
 const fb_refused *fb_refused_find(const char *name); /* NULL if there is none */
 /* FB_UNSUPPORTED with the reason and what is nearest; `name` as it was written. */
 fb_status fb_refused_fail(const fb_refused *row, const char *name);
+/* --- rules in files of their own --- */
+
+/* A shared object with rules. */
+typedef struct fb_rule_file {
+    char *path; /* as it was named */
+    fb_file_state state;
+    char sha256[FB_HASH_HEX];
+    fb_rule *rules; /* [n] copies of its structs, checked; the rest lies in the file */
+    int n;
+    void *handle; /* of the loader */
+} fb_rule_file;
+
+/* Files whose rules have names beside the built-in ones. Zeroed: none. */
+typedef struct fb_rule_files {
+    fb_rule_file **file; /* [n] */
+    int n;
+} fb_rule_files;
+
+/* Loads one, which runs what the file runs when it is loaded; one that is there already is
+ * left. A path without a slash is one in this folder. `sha256`: NULL, or the hash that it
+ * must have, else it is not loaded. `out`, lent, may be NULL. FB_NOT_FOUND, FB_FORMAT for what is no shared object or
+ * exports no rules, FB_UNSUPPORTED for another ABI, FB_USAGE for a name that is taken,
+ * FB_DEFECT for a struct that makes no sense. */
+FB_MUST_USE fb_status fb_rule_files_add(fb_rule_files *files, const char *path,
+                                        const char *sha256, const fb_rule_file **out);
+/* The one at `path`, if it was loaded and is still the same; else NULL. */
+const fb_rule_file *fb_rule_files_at(const fb_rule_files *files, const char *path);
+/* Whether a text names such a file, and no rule. */
+bool fb_rule_is_file(const char *text);
+/* No rule of them may be bound any more. */
+void fb_rule_files_clear(fb_rule_files *files);
+/* NULL if there is none; `files` may be NULL. */
+const fb_rule *fb_rule_files_find(const fb_rule_files *files, const char *name,
+                                  const fb_rule_file **file_out);
 
 /* A rule with its parameters and its inner rules. */
 typedef struct fb_bound_rule fb_bound_rule;
@@ -50,6 +86,9 @@ typedef struct fb_bound_rule fb_bound_rule;
  * it, and lines of help.
  */
 FB_MUST_USE fb_status fb_rule_parse(fb_bound_rule **out, const char *expression);
+/* The same where `files`, which may be NULL and must outlive it, have rules too. */
+FB_MUST_USE fb_status fb_rule_parse_with(fb_bound_rule **out, const char *expression,
+                                         const fb_rule_files *files);
 /* For tests and loaded rules: binds a rule that is in no list, with default
  * parameters. */
 FB_MUST_USE fb_status fb_rule_bind(fb_bound_rule **out, const fb_rule *rule);
@@ -62,6 +101,11 @@ const fb_rule *fb_bound_rule_get(const fb_bound_rule *rule); /* the outermost */
 const char *fb_bound_rule_text(const fb_bound_rule *rule);   /* canonical; lent */
 /* That of the innermost rule, or "mixed". */
 const char *fb_bound_rule_family(const fb_bound_rule *rule);
+/* Whether code from files computes it, and then the hash of the file; of several files that
+ * of their hashes, in the order of the expression. */
+bool fb_bound_rule_is_loaded(const fb_bound_rule *rule, char sha256_out[FB_HASH_HEX]);
+/* A failure of the rule, with the file that it comes from in front, if there is one. */
+fb_status fb_bound_rule_context(const fb_bound_rule *rule, fb_status status);
 /* The rule's choices, joined with those of its inner rules. */
 const fb_choices *fb_bound_rule_choices(const fb_bound_rule *rule);
 /* Its kept set depends on a seed: it reads FB_READS_RANDOM or is a control. */

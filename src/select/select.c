@@ -119,14 +119,27 @@ static fb_status keep_best(const struct choice *c, int64_t layer, int64_t most,
     return FB_OK;
 }
 
+/* The places of the `most` best of each head, to `best`; an order with a NaN has none. */
+static fb_status find_best(const struct choice *c, fb_tensor best, int64_t most)
+{
+    const size_t n = (size_t)(c->in->kv_heads * most);
+    const fb_status status = fb_to_host(c->ops, best, c->best, n * sizeof *c->best);
+    const fb_bound_rule *rule = c->in->rule;
+
+    return fb_bound_rule_context(
+        rule, fb_context(status, "rule '%s'", fb_bound_rule_text(rule)));
+}
+
 /* The best `most` of each row of an order, and, where it is not the score, how many of them
  * stay: those that leave in any case come last. */
 static fb_status rank(const struct choice *c, fb_tensor order, int64_t most, int64_t *k)
 {
     const int64_t heads = c->in->kv_heads;
-    const fb_tensor best = fb_topk(c->ops, order, most);
+    fb_tensor best;
 
-    FB_TRY(fb_to_host(c->ops, best, c->best, (size_t)(heads * most) * sizeof *c->best));
+    FB_TRY(fb_ops_status(c->ops));
+    best = fb_topk(c->ops, order, most);
+    FB_TRY(find_best(c, best, most));
     if (c->value == NULL) return FB_OK;
     FB_TRY(fb_to_host(c->ops, fb_gather(c->ops, order, best), c->value,
                       (size_t)(heads * most) * sizeof *c->value));

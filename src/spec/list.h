@@ -36,7 +36,9 @@ FB_SETTING(bad_records, "data.bad_records", "bad-records", 0, WORD, "refuse", 0,
 FB_SETTING(samples, "samples", "samples", 'n', INT, "all", 1, 1000000, "all", NULL,
            "N", WHAT, false, "at most so many documents per task: the first N of a fixed order")
 FB_SETTING(rules, "rules", "rules", 'r', RULES, "", 0, 0, NULL, NULL,
-           "LIST", WHAT, false, "rule expressions, or 'label: expression' (no = or , in a label)")
+           "LIST", WHAT, false, "rule expressions, 'label: expression' (no = or , in a label), or ./FILE.so: the rules in it")
+FB_SETTING(rule_files, "rule_files", NULL, 0, TEXTS, "", 0, 0, NULL, NULL,
+           "LIST", WHAT, false, "shared objects whose rules have names here; those in `rules` are added")
 FB_SETTING(baseline, "baseline", "baseline", 0, TEXT, "auto", 0, 0, NULL, NULL,
            "RULE", SCORE, false, "the rule that others are tested against; auto: random, else the first")
 FB_SETTING(reference, "reference", "reference", 0, TEXT, "full", 0, 0, NULL, NULL,
