@@ -49,6 +49,7 @@ static void choose(const void *params, fb_choices *choices)
 
     choices->reads =
         FB_READS_KEYS | FB_READS_VALUES | FB_READS_QUERIES | FB_READS_ROTATION;
+    choices->compares = FB_COMPARES_LAYERS;
     choices->queries = INT64_MAX;
     choices->sink = expected->stat_skip;
     choices->min_tokens = expected->stat_skip + 1;

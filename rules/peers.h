@@ -131,30 +131,45 @@ FB_PEER_REFUSED(kvpress, LUKVPress, "lukv")
 FB_PEER_REFUSED(kvpress, KVgradPress, "kvgrad")
 FB_PEER_REFUSED(kvpress, DMSPress, "dms")
 FB_PEER_REFUSED(kvpress, ThinKPress, "think")
-FB_PEER_REFUSED(kvpress, KVzipPress,
-                "reads the text a second time, which is not built yet")
-FB_PEER_REFUSED(kvpress, KVComposePress,
-                "reads the text a second time, which is not built yet")
-FB_PEER_REFUSED(kvpress, BlockPress, "evicts block by block, which is not built yet")
-FB_PEER_REFUSED(kvpress, MergingPress,
-                "changes values that stay, which is not built yet")
-FB_PEER_REFUSED(kvpress, CAMPress, "changes values that stay, which is not built yet")
+FB_PEER(kvpress, KVzipPress, PRESS,
+        "layerwise==False,n_sink==4,kvzip_plus_normalization=False,chunk_size=2048",
+        "flat(kvzip:piece={chunk_size},plus={kvzip_plus_normalization})", "",
+        "what of a template's header lies behind 4 tokens leaves there first")
+FB_PEER(kvpress, KVzipPress, PRESS,
+        "layerwise:True,n_sink==4,kvzip_plus_normalization=False,chunk_size=2048",
+        "adakv(kvzip:piece={chunk_size},plus={kvzip_plus_normalization},safeguard=0)",
+        "", "what of a template's header lies behind 4 tokens leaves there first")
+FB_PEER(kvpress, KVComposePress, PRESS,
+        "structured==True,agg_task=='max',agg_group=='mean',agg_head=='mean',"
+        "add_v_norm==False,add_mean_across_heads==True,keep_token_lower_bound==0",
+        "composite(kvcompose)", "", "")
+FB_PEER(kvpress, MergingPress, PRESS,
+        "press,similarity_threshold=0.0,merge_fraction=1.0",
+        "merging({press},threshold={similarity_threshold},fraction={merge_fraction})",
+        "", "")
+FB_PEER_REFUSED(kvpress, BlockPress,
+                "evicts block by block from what was read with all before it; here "
+                "--protocol stream evicts while the text comes in")
+FB_PEER_REFUSED(
+    kvpress, CAMPress,
+    "adds values to chance kept ones while an answer grows; 'merging' folds "
+    "them in by their keys")
 FB_PEER_REFUSED(
     kvpress, PerLayerCompressionPress,
     "takes the ratio of each layer from its user; layers share by a rule here, as in "
     "'pyramid(snapkv)'")
 FB_PEER_REFUSED(
     kvpress, DecodingPress,
-    "evicts while an answer grows, which is not built yet; --protocol stream evicts "
-    "while the text comes in")
+    "evicts while an answer grows; here that is --protocol stream with --interval, for "
+    "the press that it holds")
 FB_PEER_REFUSED(
     kvpress, CompressionRatioDecodingPress,
-    "evicts while an answer grows, which is not built yet; --protocol stream evicts "
-    "while the text comes in")
+    "evicts while an answer grows; here that is --protocol stream with --interval, for "
+    "the press that it holds")
 FB_PEER_REFUSED(
     kvpress, PrefillDecodingPress,
-    "evicts while an answer grows, which is not built yet; give the press for the "
-    "prefill alone")
+    "evicts at two times; one press at a time can be asked for, with --protocol stream "
+    "and --interval for the time of an answer")
 FB_PEER_REFUSED(kvpress, ComposedPress,
                 "evicts twice, the second time from what is left; one press at a time "
                 "can be asked for")
@@ -185,7 +200,9 @@ FB_PEER(kvfactory, AdaKV, NEAREST, "window_size=8,kernel_size=7,pooling=='maxpoo
         "safeguard=0.2,form=blend,normalise=mass)",
         "", "every query head has a set of its own")
 FB_PEER_REFUSED(kvfactory, HeadKV, "headkv")
-FB_PEER_REFUSED(kvfactory, CAM, "changes values that stay, which is not built yet")
+FB_PEER_REFUSED(
+    kvfactory, CAM,
+    "adds values to chance kept ones; 'merging' folds them in by their keys")
 FB_PEER_REFUSED(
     kvfactory, Scissorhands,
     "draws from a decayed sum there, and no model of it does so; the nearest here is "

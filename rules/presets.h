@@ -31,3 +31,14 @@ FB_PRESET(manifold_windowed, "manifold:windowed=4096",
 FB_PRESET(nacl, "draw(snapkv:window=32,kernel=1,temperature=0.03125)",
           "NACL: attention of 32 proxies summed, 7 of 19 entries drawn")
 FB_PRESET(vatp_h2o, "vatp(h2o)", "VATP around H2O, as published")
+FB_PRESET(paged_whole, "chunk(paged,size=16,fill=none,cut=page)",
+          "PagedEviction by whole pages, on a prompt")
+FB_PRESET(caote_snapkv, "caote(snapkv)", "CAOTE around SnapKV, as published")
+FB_PRESET(longflow, "vatp(tova:heads=kv,sink=0)",
+          "LongFlow: the last query's attention times the size of the value")
+FB_PRESET(kvzip_paper, "flat(kvzip)",
+          "KVzip as published: heads of all layers share the budget")
+FB_PRESET(kvzip_plus, "flat(kvzip:plus=1)",
+          "KVzip+ as kvpress: attention by what it adds to the residual stream")
+FB_PRESET(kvcompose_paper, "composite(kvcompose)",
+          "KVCompose with its shares of the layers, as published")

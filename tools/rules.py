@@ -19,7 +19,7 @@ Made by `tools/rules.py` from what `flexbudget rules NAME` prints, compared by `
 of a rule, and what was decided where sources contradict each other, stands in the heading of its file,
 `rules/NAME.c`. An expression is `name`, `name:key=value,...` or `wrapper(rule, key=value)`.
 
-{n} rules: {scoring} that score, {wrappers} wrappers, {allocations} allocations.
+{n} rules: {scoring} that score, {wrappers} wrappers, {allocations} allocations, {controls} control, {edits} edit.
 
 | rule | kind | signal | what it keeps |
 |---|---|---|---|
@@ -85,7 +85,8 @@ def document(program):
     rules = about["rules"]
     kinds = [rule["kind"] for rule in rules]
     text = HEAD.format(n=len(rules), scoring=kinds.count("rule"), wrappers=kinds.count("wrapper"),
-                       allocations=kinds.count("allocation"))
+                       allocations=kinds.count("allocation"),
+                       controls=kinds.count("control"), edits=kinds.count("edit"))
     for rule in rules:
         name = rule["name"] + ("(...)" if rule["inner"] else "")
         text += row(f"[`{name}`](#{rule['name']})", rule["kind"], rule["family"], rule["summary"])

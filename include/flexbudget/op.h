@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 enum { FB_MAX_DIMS = 4 };
+enum { FB_MAX_KV_HEADS = 512 }; /* of a layer: what arrays on the stack have room for */
 
 /* A backend, its scopes, its ledger and its first failure. */
 typedef struct fb_ops fb_ops;

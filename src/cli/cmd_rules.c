@@ -22,7 +22,7 @@ static const fb_option options[] = {
 
 static const char *kind_name(fb_rule_kind kind)
 {
-    static const char *const names[] = {"rule", "wrapper", "allocation"};
+    static const char *const names[] = {"rule", "wrapper", "allocation", "control", "edit"};
 
     return names[kind];
 }
@@ -37,12 +37,16 @@ static void print_reads(uint32_t reads, int64_t window, fb_text *out)
         {FB_READS_KEYS, "keys"},
         {FB_READS_VALUES, "values"},
         {FB_READS_ATTENTION_SUM, "attention summed over all queries"},
+        {FB_READS_ATTENTION_BLOCK, "attention of all queries, block by block"},
         {FB_READS_POSITION, "positions"},
         {FB_READS_RANDOM, "random numbers"},
         {FB_READS_FUTURE, "the future (not deployable)"},
+        {FB_READS_DOCUMENT_FUTURE, "the future of all questions (not deployable)"},
         {FB_READS_QUERIES, "queries"},
         {FB_READS_OUTPUT_WEIGHT, "the output projection"},
         {FB_READS_ROTATION, "rotations"},
+        {FB_READS_RESIDUAL, "the residual stream"},
+        {FB_READS_REPLAY, "attention of a second reading"},
     };
     const size_t begin = out->n;
 
@@ -195,12 +199,23 @@ static void add_params(const fb_rule *rule, fb_text *out)
     fb_text_clear(&rows);
 }
 
+/* Whether adakv(...) and the like may go around it. */
+static const char *compared(fb_compares compares)
+{
+    return compares == FB_COMPARES_LAYERS  ? "between heads and layers"
+           : compares == FB_COMPARES_HEADS ? "between heads"
+                                           : "within a head alone";
+}
+
 static void add_choices(const fb_bound_rule *bound, fb_text *out)
 {
     const fb_choices *c = fb_bound_rule_choices(bound);
 
     fb_text_puts(out, "reads      ");
-    print_reads(c->reads, c->window, out);
+    if (c->reference == FB_REFERENCE_NONE)
+        print_reads(c->reads, c->window, out);
+    else
+        fb_text_puts(out, "nothing: it is a row of an experiment");
     fb_text_puts(out, "\n");
     if (c->pool_average > 0)
         fb_text_printf(out, "smoothing  average over %lld\n",
@@ -220,6 +235,7 @@ static void add_choices(const fb_bound_rule *bound, fb_text *out)
                        "protects   %lld first and %lld last as published "
                        "(--protect published)\n",
                        (long long)c->sink, (long long)c->recent);
+    if (!c->keeps_all) fb_text_printf(out, "compares   %s\n", compared(c->compares));
     fb_text_printf(out, "state      %lld bytes per entry%s\n",
                    (long long)c->state_rows * (long long)sizeof(float),
                    c->state_rows > 0 ? " (under --protocol stream)" : "");
@@ -255,6 +271,9 @@ static void one_text(const char *name, const fb_rule *rule, const fb_bound_rule 
         fb_text_printf(out, "written    %s(rule%s)\n", rule->name,
                        rule->n_inner > 1 ? ", rule" : "");
     }
+    if (rule->needs != FB_COMPARES_NOTHING)
+        fb_text_printf(out, "needs      scores that compare %s\n",
+                       compared(rule->needs));
     add_runs(rule, out);
     add_params(rule, out);
 }

@@ -118,6 +118,8 @@ static fb_status check_signals(const fb_event *event)
     const uint32_t reads = fb_bound_rule_choices(event->rule)->reads;
     const char *what = reads & FB_READS_OUTPUT_WEIGHT ? "output projection"
                        : reads & FB_READS_ROTATION    ? "rotary embedding"
+                       : reads & FB_READS_RESIDUAL    ? "residual stream"
+                       : reads & FB_READS_REPLAY      ? "attention of a second pass"
                                                       : NULL;
 
     if (what == NULL) return FB_OK;
@@ -133,9 +135,16 @@ static fb_status open_parts(fb_event *event, const fb_event_about *about)
 
     FB_TRY(check_sizes(about));
     FB_TRY(bind(event, about));
+    if (fb_bound_rule_choices(event->rule)->reference != FB_REFERENCE_NONE)
+        return fb_fail(FB_UNSUPPORTED, "'%s' is a row of an experiment, not a rule",
+                       fb_bound_rule_text(event->rule));
     if (!fb_bound_rule_is_deployable(event->rule))
         return fb_fail(FB_UNSUPPORTED,
                        "rule '%s' reads attention of what is still to come",
+                       fb_bound_rule_text(event->rule));
+    if (fb_bound_rule_edits(event->rule))
+        return fb_fail(FB_UNSUPPORTED,
+                       "rule '%s' changes values, and only what is kept is said here",
                        fb_bound_rule_text(event->rule));
     FB_TRY(check_signals(event));
     FB_TRY(open_budget(event, about));
@@ -199,7 +208,7 @@ const char *fb_event_rule(const fb_event *event)
 
 static bool is_scored(const fb_event *event)
 {
-    return !fb_bound_rule_choices(event->rule)->keeps_all &&
+    return fb_bound_rule_scores(event->rule) &&
            !fb_select_falls_back(event->rule, event->n);
 }
 
@@ -295,8 +304,8 @@ static fb_signals see(fb_event *event, int64_t layer, const fb_outside *queries,
     if (reads & FB_READS_POSITION)
         s.position = fb_signal_position(ops, event->kv_heads, event->n, NULL);
     if (reads & FB_READS_RANDOM)
-        s.random = fb_signal_random(ops, event->seed, 0, layer, event->kv_heads,
-                                    event->n, NULL);
+        s.random = fb_signal_random(ops, (fb_chance){event->seed, 0, FB_DRAWER_RULE},
+                                    layer, event->kv_heads, event->n, NULL);
     return s;
 }
 
@@ -337,6 +346,7 @@ fb_status fb_event_layer(fb_event *event, int64_t layer, const fb_outside *queri
                          const fb_outside *keys, const fb_outside *values, double scale)
 {
     fb_signals signals;
+    fb_status status;
 
     if (!is_scored(event)) return FB_OK;
     if (event->given.name != NULL)
@@ -347,7 +357,9 @@ fb_status fb_event_layer(fb_event *event, int64_t layer, const fb_outside *queri
     signals = see(event, layer, queries, keys, values, scale);
     if (fb_event_queries(event) > 0)
         fb_event_attend(event, queries, keys, scale, &signals);
-    return leave(event, keep_score(event, layer, &signals));
+    status = keep_score(event, layer, &signals);
+    fb_event_forget(event, &signals);
+    return leave(event, status);
 }
 
 fb_status fb_event_scores(fb_event *event, int64_t layer, const fb_outside *scores)
@@ -387,6 +399,7 @@ fb_status fb_event_select(fb_event *event, fb_event_facts *out)
                                   .layers = event->layers,
                                   .kv_heads = event->kv_heads,
                                   .n = event->n,
+                                  .seed = event->seed,
                                   .scores = event->scores,
                                   .measured = event->measured};
     const fb_selection *s = &event->selection;

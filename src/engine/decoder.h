@@ -20,10 +20,14 @@ struct fb_engine {
 
 /* What the kernel saw of one layer; FB_NONE: not asked for. */
 typedef struct fb_layer_signals {
-    fb_tensor sum;     /* [H, n] attention to each entry, over all queries */
-    fb_tensor rows;    /* [H, window, n] of the last queries */
-    fb_tensor queries; /* [n, H*d] of all, rotated */
-    fb_tensor future;  /* [H, n] mean over the queries that are still to come */
+    fb_tensor sum;             /* [H, n] attention to each entry, over all queries */
+    fb_tensor rows;            /* [H, window, n] of the last queries */
+    fb_tensor block;           /* [H, t, m] of the queries of a block at work */
+    fb_tensor queries;         /* [n, H*d] of all, rotated */
+    fb_tensor future;          /* [H, n] mean over the queries that are still to come */
+    fb_tensor document_future; /* the same over those of all questions */
+    fb_tensor residual;        /* [n] of all tokens, as in rule.h */
+    fb_tensor replay;          /* [H, n] as in rule.h */
 } fb_layer_signals;
 
 /* Rotary tables of a block's rows: [R, r/2] each. FB_NONE where no layer uses them. */
@@ -35,12 +39,23 @@ typedef struct fb_angles {
  * [R, H*d]. */
 typedef fb_tensor fb_attend_rows(void *self, int64_t layer, fb_tensor qkv);
 
+/* Sees the attention of a layer just before it is added to the residual stream: x, the
+ * norm of it that attention read, and what it adds, [R, width] each. */
+typedef void fb_see_rows(void *self, fb_tensor x, fb_tensor normed, fb_tensor added);
+
+/* What a pass does in the middle of a layer. */
+typedef struct fb_layer_hooks {
+    fb_attend_rows *attend;
+    fb_see_rows *see; /* NULL: nobody looks */
+    void *self;       /* of both */
+} fb_layer_hooks;
+
 /* x [R, width] (changed in place) through `layer`. With `only_attend` the block ends
- * after attention: nothing reads the output of the last layer of a context. `first_row`
- * is for the watcher. */
+ * after attention: nothing but `see` reads the output of the last layer of a context.
+ * `first_row` is for the watcher. */
 void fb_layer_forward(const fb_engine *engine, int64_t layer, fb_tensor x,
                       const fb_angles *angles, int64_t first_row, bool only_attend,
-                      fb_attend_rows *attend, void *self);
+                      const fb_layer_hooks *hooks);
 
 /* Rotary tables for `n` tokens of a text of `length` tokens, in the open scope: of their
  * positions [n], and of those in sliding layers [n], whose windows are never renumbered. */

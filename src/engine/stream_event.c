@@ -45,6 +45,19 @@ static fb_tensor window_rows(fb_stream *s, int64_t layer)
     return call.rows;
 }
 
+/* The state of a rule that changes it now. */
+static void update_state(fb_stream *s, int64_t layer, fb_signals *signals)
+{
+    fb_ops *ops = s->view.engine->ops;
+    fb_tensor state;
+
+    if (!fb_bound_rule_updates_at_events(s->view.rule)) return;
+    state = fb_persist(ops, FB_ACCOUNT_signals,
+                       fb_bound_rule_update(s->view.rule, ops, signals, FB_AT_EVENT));
+    fb_release(ops, s->state[layer]);
+    s->state[layer] = signals->state = state;
+}
+
 static fb_status score_layer(fb_stream *s, int64_t layer)
 {
     fb_ops *ops = s->view.engine->ops;
@@ -57,6 +70,7 @@ static fb_status score_layer(fb_stream *s, int64_t layer)
     if (fb_bound_rule_window(s->view.rule, s->view.n) > 0)
         s->view.seen.rows = window_rows(s, layer);
     signals = fb_view_layer(&s->view, layer, &rotary);
+    update_state(s, layer, &signals);
     fb_release(ops, s->scores[layer]);
     s->scores[layer] = fb_persist(ops, FB_ACCOUNT_signals,
                                   fb_bound_rule_score(s->view.rule, ops, &signals));
@@ -117,6 +131,7 @@ static fb_status move(fb_stream *s, const fb_selection *selection)
         FB_TRY(move_state(s, layer, &selection->kept));
     move_positions(s, &selection->kept);
     s->view.m = selection->kept.count[0];
+    s->events++;
     s->n_protected = selection->n_protected;
     s->free_choices = selection->free_choices;
     s->fallback |= selection->fallback;
@@ -132,6 +147,9 @@ static fb_status evict(fb_stream *s, int64_t most)
                             .layers = engine->shape.layers,
                             .kv_heads = engine->shape.kv_heads,
                             .n = s->view.m,
+                            .seed = s->view.seed,
+                            .stream = s->view.stream,
+                            .position = s->view.position,
                             .scores = s->scores};
     fb_selection selection;
     fb_status status = FB_OK;

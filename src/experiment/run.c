@@ -52,10 +52,13 @@ fb_status fb_run_check_stop(const fb_runner *run)
 double fb_run_cell_work(const fb_runner *run, const fb_cell *cell)
 {
     const fb_plan_sample *sample = &run->plan->samples[cell->sample];
-    const int64_t read = fb_spec_streams(run->plan->spec)
-                             ? run->plan->documents[sample->document].context.n
-                             : 0;
+    const fb_choices *choices =
+        fb_bound_rule_choices(run->plan->spec->rules[cell->rule].rule);
+    int64_t read = 0;
 
+    if (fb_spec_streams(run->plan->spec))
+        read = run->plan->documents[sample->document].context.n;
+    if (choices->reference == FB_REFERENCE_REREAD) read = cell->k;
     return (double)(read + sample->prompt.n + sample->answer.n);
 }
 
@@ -129,7 +132,8 @@ fb_engine_options fb_run_engine_options(const fb_plan *plan)
 {
     return (fb_engine_options){
         .cache = plan->shape.type,
-        .compact = fb_values_is(&plan->spec->values, FB_SET_positions, "compact")};
+        .compact = fb_values_is(&plan->spec->values, FB_SET_positions, "compact"),
+        .turn_end = plan->template.after};
 }
 
 static fb_status run_all(fb_runner *run)

@@ -107,6 +107,60 @@ static fb_status read_document(fb_runner *run)
     return status;
 }
 
+/* --- the future --- */
+
+bool fb_run_reads(const fb_runner *run, int rule, fb_signal signal)
+{
+    const fb_bound_rule *bound = run->plan->spec->rules[rule].rule;
+
+    return (fb_bound_rule_choices(bound)->reads & signal) != 0;
+}
+
+fb_status fb_run_blame(fb_runner *run, fb_status status)
+{
+    fb_ops_reset(run->ops);
+    if (!fb_run_is_own_fault(status)) return status;
+    for (int i = 0; i < run->n_entrants; i++) {
+        fb_entrant *entrant = &run->entrants[i];
+
+        if (entrant->failure != NULL ||
+            !fb_has_failed_to_foresee(run->reading, entrant->index))
+            continue;
+        entrant->failure = fb_strdup(fb_error_message());
+        return entrant->failure != NULL
+                   ? FB_OK
+                   : fb_fail(FB_NO_MEMORY, "no memory for the run");
+    }
+    return status;
+}
+
+/* Rules that read the future of all questions on the document, also of those whose cells
+ * are there already or are left out, are scored now. */
+static fb_status foresee(fb_runner *run)
+{
+    const fb_plan_document *document = &run->plan->documents[run->document];
+    const int n = document->n_samples;
+    fb_question *questions;
+    bool is_needed = false;
+    fb_status status;
+
+    for (int i = 0; i < run->n_entrants; i++)
+        is_needed |=
+            fb_run_reads(run, run->entrants[i].rule, FB_READS_DOCUMENT_FUTURE) &&
+            run->entrants[i].failure == NULL;
+    if (!is_needed) return FB_OK;
+    questions = fb_alloc(FB_ACCOUNT_other, fb_size_mul((size_t)n, sizeof *questions));
+    if (questions == NULL) return fb_fail(FB_NO_MEMORY, "no memory for the run");
+    for (int i = 0; i < n; i++)
+        questions[i] = fb_run_question(&run->plan->samples[document->first_sample + i]);
+    while ((status = fb_foresee_document(run->reading, questions, n)) != FB_OK) {
+        status = fb_run_blame(run, status);
+        if (status != FB_OK) break;
+    }
+    fb_free(questions);
+    return status;
+}
+
 /* --- samples --- */
 
 /* Cells of one sample stand behind each other. */
@@ -131,6 +185,7 @@ fb_status fb_run_document(fb_runner *run)
     fb_status status = find_entrants(run);
 
     if (status == FB_OK) status = read_document(run);
+    if (status == FB_OK) status = foresee(run);
     if (status == FB_OK) {
         run->work_done += (double)run->plan->documents[run->document].context.n;
         status = run_samples(run);

@@ -69,9 +69,6 @@ static inline int fb_part_of_layer(const fb_ops *ops, int64_t layer, int64_t lay
     return (int)(layer * fb_ops_parts(ops) / layers);
 }
 
-/* Of a model, in one layer: what arrays on the stack have room for. */
-enum { FB_MAX_KV_HEADS = 512 };
-
 /* --- lifetimes --- */
 
 void fb_scope_open(fb_ops *ops);

@@ -13,7 +13,7 @@ static const char *kind_of(const fb_page *page, int rule)
     const fb_result_rule *r = &page->results->rules[rule];
 
     if (fb_page_is_full(page, rule)) return "keeps everything";
-    if (!r->deployable) return "reference: it has seen the future";
+    if (!r->deployable) return "reference: it has seen the question or its answer";
     if (r->is_random) return "draws random numbers";
     return "";
 }

@@ -22,10 +22,27 @@ struct fb_bound_rule {
     fb_bound_rule *inner[FB_MAX_INNER];
 };
 
+/* Its score is that of its one inner rule. */
+static inline bool fb_passes_scores(const fb_rule *rule)
+{
+    return rule->kind == FB_KIND_ALLOCATION || rule->kind == FB_KIND_CONTROL ||
+           rule->kind == FB_KIND_EDIT;
+}
+
+/* The rule whose choice it is: that within a control and an edit, or the rule itself. */
+static inline const fb_bound_rule *fb_choosing(const fb_bound_rule *rule)
+{
+    while (rule->rule->kind == FB_KIND_CONTROL || rule->rule->kind == FB_KIND_EDIT)
+        rule = rule->inner[0];
+    return rule;
+}
+
 /* A rule without inner rules yet, parameters at their defaults; checks the rule's
  * struct. */
 FB_MUST_USE fb_status fb_bound_rule_new(fb_bound_rule **out, const fb_rule *rule);
 /* After parameters and inner rules are set: choices and canonical text. */
 FB_MUST_USE fb_status fb_bound_rule_finish(fb_bound_rule *bound);
+/* A rule is scored once: all that it and its inner rules read is there at one moment. */
+FB_MUST_USE fb_status fb_bound_rule_check_moment(const fb_bound_rule *bound);
 
 #endif

@@ -64,30 +64,75 @@ const char *fb_bound_rule_text(const fb_bound_rule *rule);   /* canonical; lent 
 const char *fb_bound_rule_family(const fb_bound_rule *rule);
 /* The rule's choices, joined with those of its inner rules. */
 const fb_choices *fb_bound_rule_choices(const fb_bound_rule *rule);
-bool fb_bound_rule_is_random(const fb_bound_rule *rule); /* reads FB_READS_RANDOM */
-bool fb_bound_rule_is_deployable(
-    const fb_bound_rule *rule); /* does not read the future */
+/* Its kept set depends on a seed: it reads FB_READS_RANDOM or is a control. */
+bool fb_bound_rule_is_random(const fb_bound_rule *rule);
+bool fb_bound_rule_is_control(const fb_bound_rule *rule);
+/* It changes values that are kept. */
+bool fb_bound_rule_edits(const fb_bound_rule *rule);
+/* The new values of a head [1, k, head_dim]. */
+fb_tensor fb_bound_rule_edit(const fb_bound_rule *rule, fb_ops *ops,
+                             const fb_edit_input *in);
+/* It has a score of entries, and chooses by it. */
+bool fb_bound_rule_scores(const fb_bound_rule *rule);
+/* It reads no future, and need not be told where the answer stands. */
+bool fb_bound_rule_is_deployable(const fb_bound_rule *rule);
 /* It and its inner rules know what to do while text comes in. */
 bool fb_bound_rule_streams(const fb_bound_rule *rule);
 /* What it asks of the kernel: the last rows of attention in a context of n tokens, 0 for
  * none; sums over all queries. */
 int64_t fb_bound_rule_window(const fb_bound_rule *rule, int64_t n);
 bool fb_bound_rule_reads_sum(const fb_bound_rule *rule);
+/* Whether its state is updated block by block of a context that is read at once. */
+bool fb_bound_rule_reads_block(const fb_bound_rule *rule);
+bool fb_bound_rule_reads_residual(const fb_bound_rule *rule);
+/* How it wants the context to be read again; NULL: not. */
+const fb_replay *fb_bound_rule_replay(const fb_bound_rule *rule);
+bool fb_replay_is_same(const fb_replay *a, const fb_replay *b);
 /* The last tokens whose queries it reads in a context of n, 0 for none. */
 int64_t fb_bound_rule_queries(const fb_bound_rule *rule, int64_t n);
 
+/* Who draws random numbers: draws of different ones say nothing of each other. */
+typedef enum fb_drawer {
+    FB_DRAWER_RULE,
+    FB_DRAWER_CONTROL,
+    FB_DRAWER_QUERY, /* and all numbers behind it: of the query at position 0, 1, ... */
+} fb_drawer;
+
+/* What random numbers are made of. */
+typedef struct fb_chance {
+    uint64_t seed, stream;
+    fb_drawer drawer;
+} fb_chance;
+
 /* Signals that are numbers alone, of m entries in each kv head, [kv_heads, m]: positions;
- * uniform numbers of (seed, stream, layer, kv head, position). `position` [kv_heads] of
- * [m]; NULL: 0, 1, ... */
+ * uniform numbers of (chance, layer, kv head, position). `position` [kv_heads] of [m];
+ * NULL: 0, 1, ... */
 fb_tensor fb_signal_position(fb_ops *ops, int64_t kv_heads, int64_t m,
                              int32_t *const *position);
-fb_tensor fb_signal_random(fb_ops *ops, uint64_t seed, uint64_t stream, int64_t layer,
+fb_tensor fb_signal_random(fb_ops *ops, fb_chance chance, int64_t layer,
                            int64_t kv_heads, int64_t m, int32_t *const *position);
 
-/* The state of all its rules after a block of tokens [kv_heads, state_rows, m]; `see`
- * has the old one, 0 for new entries. */
+/* [heads, t, m] for the rows of t queries, those of the newest tokens. */
+fb_tensor fb_signal_block_random(fb_ops *ops, fb_chance chance, int64_t layer,
+                                 int64_t heads, int64_t kv_heads, int64_t t, int64_t m,
+                                 int32_t *const *position);
+
+/* Of the rows [heads, t, m] of a block of a context of n tokens those of the last `most`
+ * queries, behind `window`, those of the blocks before (persistent, released here; FB_NONE):
+ * [heads, .., n] persistent; FB_NONE while there are none. */
+fb_tensor fb_signal_window(fb_ops *ops, fb_tensor window, fb_tensor rows, int64_t n,
+                           int64_t most);
+
+/* When the state of a rule changes (fb_choices.updates_at_events). */
+typedef enum fb_moment { FB_AFTER_BLOCK, FB_AT_EVENT } fb_moment;
+
+/* The state of all its rules [kv_heads, state_rows, m] after a block of tokens, or at an
+ * eviction before they score; `see` has the old one, 0 for new entries. What changes at the
+ * other moment stays. */
 fb_tensor fb_bound_rule_update(const fb_bound_rule *rule, fb_ops *ops,
-                               const fb_signals *see);
+                               const fb_signals *see, fb_moment moment);
+/* Whether a state changes at an eviction. */
+bool fb_bound_rule_updates_at_events(const fb_bound_rule *rule);
 
 /* The model's rotary tables, for rules that turn keys or queries: cosine, sine [n, r/2] of
  * `position` [n], of size 1. */
@@ -99,12 +144,13 @@ struct fb_rotary {
 
 /* The score of one layer, smoothed, reduced to kv heads and wrapped, f32:
  * [planes * kv_heads, m - unscored_last]. Failures are in the context of `ops`; a NaN is
- * FB_DEFECT that names rule, layer, head and position. FB_NONE for a rule that keeps
- * all. */
+ * FB_DEFECT that names rule, layer, head and position. FB_NONE for a rule that chooses
+ * nothing. */
 fb_tensor fb_bound_rule_score(const fb_bound_rule *rule, fb_ops *ops,
                               const fb_signals *see);
 
-/* The same of a context that was read at once: the state is made first. */
+/* The same of a context that was read at once, whose state, if the rule does not follow its
+ * blocks, is made first. */
 fb_tensor fb_bound_rule_score_once(const fb_bound_rule *rule, fb_ops *ops,
                                    const fb_signals *see);
 

@@ -176,7 +176,7 @@ static fb_tensor score_of(const fb_bound_rule *bound, fb_ops *ops,
         inner[i] = score_of(bound->inner[i], ops, &its);
         inner[i] = fb_narrow(ops, inner[i], COLUMNS, 0, scored);
     }
-    if (bound->rule->kind == FB_KIND_ALLOCATION) return inner[0];
+    if (fb_passes_scores(bound->rule)) return inner[0];
     score = bound->rule->wrap(ops, see, inner, bound->params);
     if (bound->choices.planes > 1) return check_planes(bound, ops, score, see, scored);
     status = check_shape(bound, ops, score, see, scored);
@@ -213,7 +213,7 @@ fb_tensor fb_bound_rule_score(const fb_bound_rule *rule, fb_ops *ops,
     fb_tensor score;
     fb_status status;
 
-    if (rule->choices.keeps_all) return FB_NONE;
+    if (!fb_bound_rule_scores(rule)) return FB_NONE;
     fb_scope_open(ops);
     score = fb_scope_return(ops, score_of(rule, ops, see));
     if (fb_ops_status(ops) != FB_OK) return FB_NONE;
@@ -226,6 +226,7 @@ fb_tensor fb_bound_rule_score(const fb_bound_rule *rule, fb_ops *ops,
 fb_tensor fb_bound_rule_measure(const fb_bound_rule *rule, fb_ops *ops,
                                 const fb_signals *see, fb_tensor score)
 {
+    rule = fb_choosing(rule);
     if (rule->rule->measure == NULL) return FB_NONE;
     fb_scope_open(ops);
     return fb_scope_return(ops, rule->rule->measure(ops, see, score, rule->params));
@@ -234,6 +235,7 @@ fb_tensor fb_bound_rule_measure(const fb_bound_rule *rule, fb_ops *ops,
 /* Inside of allocations. */
 static const fb_bound_rule *find_chooser(const fb_bound_rule *rule)
 {
+    rule = fb_choosing(rule);
     while (rule->rule->kind == FB_KIND_ALLOCATION)
         rule = rule->inner[0];
     return rule;
@@ -283,35 +285,56 @@ static fb_status check_state(const fb_bound_rule *bound, fb_ops *ops, fb_tensor 
                    (long long)see->m);
 }
 
+static bool changes_at(const fb_bound_rule *bound, fb_moment moment)
+{
+    return bound->choices.updates_at_events == (moment == FB_AT_EVENT);
+}
+
+static fb_tensor update_own(const fb_bound_rule *bound, fb_ops *ops,
+                            const fb_signals *see)
+{
+    const fb_signals own = own_signals(bound, ops, see);
+    const fb_tensor state = bound->rule->update(ops, &own, bound->params);
+    const fb_status status = check_state(bound, ops, state, see);
+
+    if (status == FB_OK) return state;
+    fb_ops_refuse(ops, status);
+    return FB_NONE;
+}
+
 /* `out` grows by the rows of the rule and its inner ones. */
 static fb_tensor update_all(const fb_bound_rule *bound, fb_ops *ops,
-                            const fb_signals *see, fb_tensor out)
+                            const fb_signals *see, fb_moment moment, fb_tensor out)
 {
     if (bound->own_state > 0) {
-        const fb_signals own = own_signals(bound, ops, see);
-        const fb_tensor state = bound->rule->update(ops, &own, bound->params);
-        const fb_status status = check_state(bound, ops, state, see);
+        const fb_tensor state =
+            changes_at(bound, moment) ? update_own(bound, ops, see) : see->state;
 
-        if (status != FB_OK) {
-            fb_ops_refuse(ops, status);
-            return FB_NONE;
-        }
         out = out.id == 0 ? state : fb_cat(ops, out, state, STATE);
     }
     for (int i = 0; i < bound->n_inner; i++) {
         const fb_signals its = inner_signals(bound, i, ops, see);
 
-        out = update_all(bound->inner[i], ops, &its, out);
+        out = update_all(bound->inner[i], ops, &its, moment, out);
     }
     return out;
 }
 
 fb_tensor fb_bound_rule_update(const fb_bound_rule *rule, fb_ops *ops,
-                               const fb_signals *see)
+                               const fb_signals *see, fb_moment moment)
 {
     if (rule->choices.state_rows == 0) return FB_NONE;
     fb_scope_open(ops);
-    return fb_scope_return(ops, update_all(rule, ops, see, FB_NONE));
+    return fb_scope_return(ops, update_all(rule, ops, see, moment, FB_NONE));
+}
+
+bool fb_bound_rule_updates_at_events(const fb_bound_rule *rule)
+{
+    bool updates = rule->own_state > 0 && rule->choices.updates_at_events;
+
+    for (int i = 0; i < rule->n_inner; i++)
+        updates = updates || fb_bound_rule_updates_at_events(rule->inner[i]);
+    return updates;
 }
 
 fb_tensor fb_bound_rule_score_once(const fb_bound_rule *rule, fb_ops *ops,
@@ -320,9 +343,11 @@ fb_tensor fb_bound_rule_score_once(const fb_bound_rule *rule, fb_ops *ops,
     const int64_t shape[] = {see->kv_heads, rule->choices.state_rows, see->m};
     fb_signals own = *see;
 
-    if (rule->choices.state_rows > 0) {
+    if (rule->choices.state_rows > 0 && !fb_bound_rule_reads_block(rule)) {
         own.state = fb_full(ops, 3, shape, 0);
-        own.state = fb_bound_rule_update(rule, ops, &own);
+        own.state = fb_bound_rule_update(rule, ops, &own, FB_AFTER_BLOCK);
     }
+    if (fb_bound_rule_updates_at_events(rule))
+        own.state = fb_bound_rule_update(rule, ops, &own, FB_AT_EVENT);
     return fb_bound_rule_score(rule, ops, &own);
 }

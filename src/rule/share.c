@@ -145,8 +145,10 @@ static fb_status spread(const fb_bound_rule *rule, fb_ops *ops,
 fb_status fb_bound_rule_share(const fb_bound_rule *rule, fb_ops *ops,
                               const fb_spread_input *in, int64_t *k_out)
 {
-    const fb_bound_rule *sharer = find_sharer(rule);
+    const fb_bound_rule *sharer;
 
+    rule = fb_choosing(rule);
+    sharer = find_sharer(rule);
     for (int64_t i = 0; i < in->n_layers * in->kv_heads; i++)
         k_out[i] = in->k;
     if (rule->rule->spread != NULL) FB_TRY(spread(rule, ops, in, k_out));

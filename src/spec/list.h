@@ -65,8 +65,8 @@ FB_SETTING(rounding, "protocol.rounding", "rounding", 0, WORD, "exact", 0, 0, "e
            "HOW", HOW, false, "of a ratio: exact, or in doubles as kvpress does")
 FB_SETTING(chunk, "protocol.chunk", "chunk", 0, INT, "64", 1, 65536, NULL, NULL,
            "TOKENS", HOW, false, "stream: tokens read at a time, inside the budget")
-FB_SETTING(interval, "protocol.interval", NULL, 0, LATER, "", 0, 0, NULL, NULL,
-           "TOKENS", HOW, false, "answers have a place of their own, beside the budget")
+FB_SETTING(interval, "protocol.interval", "interval", 0, INT, "64", 0, 65536, NULL, NULL,
+           "TOKENS", HOW, false, "stream: evict before so many tokens of an answer; 0: question and answer stand beside the budget")
 FB_SETTING(rescore, "protocol.rescore", NULL, 0, LATER, "", 0, 0, NULL, NULL,
            "HOW", HOW, false, "every entry is scored at each eviction")
 FB_SETTING(layers, "protocol.layers", NULL, 0, LATER, "", 0, 0, NULL, NULL,

@@ -58,6 +58,8 @@ typedef struct fb_spec {
 
 /* The context is read under the budget. */
 bool fb_spec_streams(const fb_spec *spec);
+/* And question and answer with it. */
+bool fb_spec_goes_on(const fb_spec *spec);
 /* All settings at their defaults. */
 FB_MUST_USE fb_status fb_spec_init(fb_spec *spec);
 void fb_spec_clear(fb_spec *spec);

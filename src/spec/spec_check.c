@@ -404,6 +404,11 @@ bool fb_spec_streams(const fb_spec *spec)
     return fb_values_is(&spec->values, FB_SET_kind, "stream");
 }
 
+bool fb_spec_goes_on(const fb_spec *spec)
+{
+    return fb_spec_streams(spec) && fb_values_int(&spec->values, FB_SET_interval) > 0;
+}
+
 static fb_status check_streams(const fb_bound_rule *rule)
 {
     if (fb_bound_rule_streams(rule)) return FB_OK;
@@ -414,16 +419,26 @@ static fb_status check_streams(const fb_bound_rule *rule)
         fb_bound_rule_text(rule));
 }
 
+/* A setting of streams under protocol prefill. */
+static void check_unused(check *c, fb_setting setting, const char *name,
+                         const char *reason)
+{
+    if (fb_values_is(&c->spec->values, (int)setting, fb_settings()[setting].initial))
+        return;
+    found_at(
+        c,
+        fb_fail(FB_USAGE, "%s has no meaning under protocol prefill, %s", name, reason),
+        setting, 0);
+}
+
 static void check_protocol(check *c)
 {
     const fb_values *values = &c->spec->values;
 
     if (!fb_spec_streams(c->spec)) {
-        if (!fb_values_is(values, FB_SET_chunk, fb_settings()[FB_SET_chunk].initial))
-            found_at(c,
-                     fb_fail(FB_USAGE, "chunk has no meaning under protocol prefill, "
-                                       "which reads all before it evicts"),
-                     FB_SET_chunk, 0);
+        check_unused(c, FB_SET_chunk, "chunk", "which reads all before it evicts");
+        check_unused(c, FB_SET_interval, "interval",
+                     "which evicts once, before the question");
         return;
     }
     if (!fb_values_is(values, FB_SET_query, "agnostic"))
@@ -460,11 +475,21 @@ fb_status fb_spec_check(fb_spec *spec, fb_report *report, void *self)
     return c.first;
 }
 
+static bool is_reference(const fb_bound_rule *rule)
+{
+    return fb_bound_rule_choices(rule)->reference != FB_REFERENCE_NONE;
+}
+
 /* The future that such a rule looks at is the question and its right answer. */
 static void check_deployable(check *c)
 {
     for (int i = 0; i < c->spec->n_rules; i++)
-        if (!fb_bound_rule_is_deployable(c->spec->rules[i].rule))
+        if (is_reference(c->spec->rules[i].rule))
+            found(c, fb_fail(FB_UNSUPPORTED,
+                             "'%s' is a row that rules are compared with in an "
+                             "experiment\nhelp: flexbudget run has them",
+                             c->spec->rules[i].label));
+        else if (!fb_bound_rule_is_deployable(c->spec->rules[i].rule))
             found(c, fb_fail(FB_UNSUPPORTED,
                              "rule '%s' looks at the right answer, and a question of "
                              "your own comes without\nhelp: flexbudget tasks jsonl "

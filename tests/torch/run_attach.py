@@ -181,7 +181,7 @@ def check_ragged_against_a_mask():
     """A model of one layer, whose heads keep different numbers of entries."""
     new, ids = prompt(30)[:, 18:30], prompt()
     model = make("Olmo2", "sdpa", num_hidden_layers=1)
-    with fb.attach(model, "adakv(knorm)", "40%") as attached:
+    with fb.attach(model, "adakv(keydiff)", "40%") as attached:
         said = ours_logits(model, ids, new, 1)
     kept = attached.kept[0]
     assert len(kept[0]) != len(kept[1])

@@ -65,6 +65,7 @@ static void check_model(const char *path, int threads)
 
     rig_open(&r, path, &options, NULL);
     assert_ok(fb_read(&reading, r.engine, ids, N, rules.seeded, rules.n, 3));
+    assert_ok(fb_foresee_document(reading, &question, 1));
     assert_ok(fb_foresee(reading, &question));
     for (int masked = 0; masked < threads; masked++) {
         evict(reading, variants, masked);

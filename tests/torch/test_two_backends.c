@@ -228,7 +228,9 @@ static void read_both(struct pair *p)
         fb_read(&p->read_torch, p->torch.engine, ids, p->n, rules.seeded, rules.n, 3));
     assert_string_equal(fb_reading_trace(p->read_native),
                         fb_reading_trace(p->read_torch));
+    assert_ok(fb_foresee_document(p->read_native, &question, 1));
     assert_ok(fb_foresee(p->read_native, &question));
+    assert_ok(fb_foresee_document(p->read_torch, &question, 1));
     assert_ok(fb_foresee(p->read_torch, &question));
 }
 
