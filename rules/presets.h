@@ -13,9 +13,8 @@ FB_PRESET(snapkv_factory, "snapkv:window=8,kernel=7,pool=max",
           "SnapKV as in KVCache-Factory's runs")
 FB_PRESET(ada_snapkv, "adakv(snapkv)",
           "SnapKV with AdaKV's shares of the heads, as kvpress")
-FB_PRESET(ada_snapkv_authors,
-          "adakv(snapkv:window=32,kernel=7,pool=max,form=blend,normalise=mass)",
-          "the same as in AdaKV's own code")
+FB_PRESET(ada_snapkv_authors, "adakv(snapkv:window=32,kernel=7,pool=max,form=blend)",
+          "the same as in AdaKV's own code: shares mixed with equal ones")
 FB_PRESET(pyramidkv, "pyramid(snapkv)", "PyramidKV: lower layers keep more, by SnapKV")
 FB_PRESET(dynamickv, "hits(snapkv:window=16,kernel=7,max=5)",
           "DynamicKV as in its authors' runs")
