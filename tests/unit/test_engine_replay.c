@@ -430,6 +430,51 @@ static void its_memory_is_what_was_said(void **state)
     }
 }
 
+/* But for the stack of the operators, which stays as large as it was. */
+static size_t memory_in_use(void)
+{
+    return fb_memory_now(FB_ACCOUNT_kv) + fb_memory_now(FB_ACCOUNT_signals) +
+           fb_memory_now(FB_ACCOUNT_other);
+}
+
+static void a_failing_allocation_leaks_nothing(void **state)
+{
+    static const char *const expressions[] = {"kvzip:piece=25,plus=1", "kvcompose",
+                                              "squeeze(knorm)"};
+    fb_seeded_rule rules[3];
+    fb_bound_rule *bound[3];
+    fb_status status = FB_NO_MEMORY;
+    int64_t n;
+    rig r;
+
+    (void)state;
+    rig_open(&r, models[2], NULL, &(fb_engine_options){.chunk = 32});
+    for (int i = 0; i < 3; i++) {
+        assert_ok(fb_rule_parse(&bound[i], expressions[i]));
+        rules[i] = (fb_seeded_rule){bound[i], 1};
+    }
+    for (n = 1; status != FB_OK && n < 100000; n++) {
+        const size_t before = memory_in_use();
+        fb_reading *reading = NULL;
+
+        fb_memory_fail_at(n);
+        status = fb_read(&reading, r.engine, context, N, rules, 3, 1);
+        fb_memory_fail_at(0);
+        if (status == FB_OK) {
+            fb_reading_free(reading);
+            break;
+        }
+        assert_int_equal(status, FB_NO_MEMORY);
+        assert_null(reading);
+        fb_ops_reset(r.ops);
+        assert_int_equal(memory_in_use(), before);
+    }
+    assert_true(n > 100);
+    for (int i = 0; i < 3; i++)
+        fb_bound_rule_free(bound[i]);
+    rig_close(&r);
+}
+
 /* --- the residual stream --- */
 
 static struct {
@@ -517,6 +562,7 @@ int main(void)
         cmocka_unit_test(who_reads_again_changes_no_bit_of_anybody_else),
         cmocka_unit_test(rules_that_ask_for_the_same_share_one_reading),
         cmocka_unit_test(its_memory_is_what_was_said),
+        cmocka_unit_test(a_failing_allocation_leaks_nothing),
         cmocka_unit_test(the_residual_is_the_cosine_around_attention),
     };
     return cmocka_run_group_tests(tests, open_text, NULL);
