@@ -275,7 +275,8 @@ static fb_status put_rule(fb_runner *run, int index)
     const fb_bound_rule *rule = spec->rules[index].rule;
     char source[FB_HASH_HEX];
     const bool is_loaded = fb_bound_rule_is_loaded(rule, source);
-    const fb_store_rule row = {
+    fb_text about = {0};
+    fb_store_rule row = {
         .label = spec->rules[index].label,
         .expression = fb_bound_rule_text(rule),
         .family = fb_bound_rule_family(rule),
@@ -287,8 +288,16 @@ static fb_status put_rule(fb_runner *run, int index)
         .is_random = fb_bound_rule_is_random(rule),
         .is_reference = is_reference(spec, index),
     };
+    fb_status status;
 
-    return fb_store_put_rule(run->store, &row, &run->rows.rule[index]);
+    fb_text_init(&about, 0);
+    fb_bound_rule_about(rule, &about);
+    row.about = fb_text_string(&about);
+    status = fb_text_status(&about);
+    if (status == FB_OK)
+        status = fb_store_put_rule(run->store, &row, &run->rows.rule[index]);
+    fb_text_clear(&about);
+    return status;
 }
 
 static fb_status put_budget(fb_runner *run, int index)

@@ -349,6 +349,16 @@ const fb_rule_file *fb_bound_rule_file(const fb_bound_rule *rule)
     return file;
 }
 
+void fb_bound_rule_about(const fb_bound_rule *rule, fb_text *out)
+{
+    const char *source = rule->rule->source;
+
+    fb_text_printf(out, "%s%s: %s\t%s", out->n > 0 ? "\n" : "", rule->rule->name,
+                   rule->rule->summary, source == NULL ? "" : source);
+    for (int i = 0; i < rule->n_inner; i++)
+        fb_bound_rule_about(rule->inner[i], out);
+}
+
 const fb_choices *fb_bound_rule_choices(const fb_bound_rule *rule)
 {
     return &rule->choices;

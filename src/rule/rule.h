@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "ops/ops.h"
 
 #include <flexbudget/rule.h>
@@ -106,6 +107,8 @@ const char *fb_bound_rule_family(const fb_bound_rule *rule);
 bool fb_bound_rule_is_loaded(const fb_bound_rule *rule, char sha256_out[FB_HASH_HEX]);
 /* A failure of the rule, with the file that it comes from in front, if there is one. */
 fb_status fb_bound_rule_context(const fb_bound_rule *rule, fb_status status);
+/* Of each of its rules, the outermost first, a line "what it keeps\twhere that is from". */
+void fb_bound_rule_about(const fb_bound_rule *rule, fb_text *out);
 /* The rule's choices, joined with those of its inner rules. */
 const fb_choices *fb_bound_rule_choices(const fb_bound_rule *rule);
 /* Its kept set depends on a seed: it reads FB_READS_RANDOM or is a control. */
