@@ -180,6 +180,122 @@ static void evictions_while_answering_are_those_of_kvpress(void **state)
     }
 }
 
+/* --- the interval --------------------------------------------------------------------- */
+
+enum { TARGET = 204, INTERVAL = 8, SHORT = 200, MORE = 8, MOST_ANSWER = 64 };
+
+/* kvpress counts the question as one forward pass and compresses behind the 8th; so its last
+ * token is the first of ours, and the next compression comes before the token after. Some
+ * more tokens behind the answer make the last one happen here too. */
+static fb_question as_ours(const id_list *asked, const id_list *tokens,
+                           int32_t answer[MOST_ANSWER])
+{
+    const int64_t n = 1 + tokens->n + MORE;
+
+    assert_true(n <= MOST_ANSWER);
+    answer[0] = asked->ids[asked->n - 1];
+    memcpy(answer + 1, tokens->ids, (size_t)tokens->n * sizeof *answer);
+    for (int64_t i = 1 + tokens->n; i < n; i++)
+        answer[i] = answer[0];
+    return (fb_question){asked->ids, answer, asked->n - 1, n};
+}
+
+static void compare_answer(const fb_answer *got, json_t *of, const id_list *tokens,
+                           double *off)
+{
+    for (int64_t i = 0; i < tokens->n; i++) {
+        const size_t at = (size_t)i;
+        const double logit =
+            json_number_value(json_array_get(golden_at(of, "logit"), at));
+        const double sum =
+            json_number_value(json_array_get(golden_at(of, "logsumexp"), at));
+
+        assert_int_equal(got->top1[1 + i], tokens->ids[i]);
+        *off = fmax(*off, fabs(logit - sum + got->nll[1 + i]));
+    }
+}
+
+/* Positions that are here and not there, of layers 0, 15 and 29. */
+static int64_t count_others(const fb_kept *kept, json_t *lists)
+{
+    int64_t others = 0;
+
+    for (size_t row = 0; row < (size_t)3 * KV_HEADS; row++) {
+        json_t *list =
+            json_array_get(json_array_get(lists, row / KV_HEADS), row % KV_HEADS);
+        const size_t slot = row / KV_HEADS * 15 - row / KV_HEADS / 2;
+        const int32_t *position = kept->position[slot * KV_HEADS + row % KV_HEADS];
+        size_t at = 0;
+
+        assert_int_equal(json_array_size(list), TARGET);
+        for (int j = 0; j < TARGET; j++) {
+            while (at < TARGET &&
+                   json_integer_value(json_array_get(list, at)) < position[j])
+                at++;
+            others += at == TARGET ||
+                      json_integer_value(json_array_get(list, at)) != position[j];
+        }
+    }
+    return others;
+}
+
+/* In layer 0 the length of a key is that of its token: repeated tokens are ties for knorm. */
+static const struct {
+    const char *rule;
+    int64_t others; /* entries that may be others */
+    double off;     /* of a log-probability */
+} paced[] = {{"knorm", 9, 2e-2}, {"keydiff", 1, 1e-3}, {"tova", 1, 1e-3}};
+
+static void run_interval(json_t *all, int c, fb_reading *reading)
+{
+    const char *name = paced[c].rule;
+    json_t *of = golden_at(golden_at(all, "cases"), name);
+    const id_list asked = reference_ids(golden_at(all, "question_ids"));
+    const id_list tokens = reference_ids(golden_at(of, "tokens"));
+    const fb_answer_options options = {.generate = false};
+    int32_t answer[MOST_ANSWER];
+    const fb_question ours = as_ours(&asked, &tokens, answer);
+    fb_seeded_rule rule = {0};
+    fb_bound_rule *bound;
+    fb_variant *variant;
+    fb_answer got;
+    double off = 0;
+    int64_t others;
+
+    assert_ok(fb_rule_parse(&bound, name));
+    rule.rule = bound;
+    assert_ok(fb_stream_in(&variant, reading, &rule, prompt.ids,
+                           &(fb_protect){FB_PROTECT_NONE, 0, 0},
+                           &(fb_pace){TARGET + INTERVAL, SHORT, INTERVAL, false}));
+    assert_ok(fb_answer_group(reading, &variant, 1, &ours, &options, &got));
+    assert_int_equal(got.events, 5);
+    assert_int_equal(got.highest, TARGET + INTERVAL);
+    compare_answer(&got, of, &tokens, &off);
+    others = count_others(&got.held.kept, golden_at(of, "kept"));
+    print_message("%s every %d tokens: %lld of %d entries differ; log p within %.1e\n",
+                  name, INTERVAL, (long long)others, 3 * KV_HEADS * TARGET, off);
+    assert_true(others <= paced[c].others);
+    assert_true(off <= paced[c].off);
+    fb_answer_clear(&got);
+    fb_variant_free(variant);
+    fb_bound_rule_free(bound);
+    fb_free(asked.ids);
+    fb_free(tokens.ids);
+}
+
+static void an_interval_is_that_of_kvpress(void **state)
+{
+    json_t *all = golden_load(REFERENCE "decoding_interval.json");
+    fb_reading *reading;
+
+    (void)state;
+    assert_ok(fb_read(&reading, the.engine, prompt.ids, SHORT, NULL, 0, 0));
+    for (int c = 0; c < 3; c++)
+        run_interval(all, c, reading);
+    fb_reading_free(reading);
+    json_decref(all);
+}
+
 static int open_all(void **state)
 {
     (void)state;
@@ -204,6 +320,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(evictions_while_answering_are_those_of_kvpress),
+        cmocka_unit_test(an_interval_is_that_of_kvpress),
     };
 
     return cmocka_run_group_tests(tests, open_all, close_all);

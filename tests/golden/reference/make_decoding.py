@@ -6,7 +6,7 @@ usage: make_decoding.py FOLDER/MODEL.gguf PROMPTS.json > decoding_interval.json
 The first 200 tokens of p300, the question of decoding.json, 40 greedy tokens by kvpress's own
 pipeline. Every 8 forward passes (the question is one) the cache is compressed to 204 entries a
 head. Written: per press the tokens, per step the largest logit and logsumexp, and what was
-kept by the last compression, as positions [layers][kv heads].
+kept by the last compression in layers 0, 15 and 29, as positions [3][kv heads].
 """
 import json
 import os
@@ -65,9 +65,9 @@ def main(gguf, prompts):
             pipe._forward({"context_ids": torch.tensor([context]), "questions_ids": [torch.tensor([QUESTION])]},
                           max_new_tokens=TOKENS, press=press, cache=DynamicCache())
         hook.remove()
-        cases[label] = {"tokens": [int(x.argmax()) for x in logits], "logit": [float(x.max()) for x in logits],
-                        "logsumexp": [float(torch.logsumexp(x, 0)) for x in logits],
-                        "seen": tracker.seen[0], "kept": [tracker.kept[l] for l in sorted(tracker.kept)]}
+        cases[label] = {"tokens": [int(x.argmax()) for x in logits], "logit": [float(f"{x.max():.8g}") for x in logits],
+                        "logsumexp": [float(f"{torch.logsumexp(x, 0):.9g}") for x in logits],
+                        "seen": tracker.seen[0], "kept": [tracker.kept[l] for l in (0, 15, 29)]}
     print(json.dumps({"torch": torch.__version__, "transformers": transformers.__version__, "context": CONTEXT,
                       "question_ids": QUESTION, "cases": cases}, separators=(",", ":")))
 
