@@ -147,9 +147,8 @@ FB_PEER(kvpress, MergingPress, PRESS,
         "press,similarity_threshold=0.0,merge_fraction=1.0",
         "merging({press},threshold={similarity_threshold},fraction={merge_fraction})",
         "", "")
-FB_PEER_REFUSED(kvpress, BlockPress,
-                "evicts block by block from what was read with all before it; here "
-                "--protocol stream evicts while the text comes in")
+FB_PEER(kvpress, BlockPress, PRESS, "press,block_size=128",
+        "block({press},size={block_size})", "", "")
 FB_PEER_REFUSED(
     kvpress, CAMPress,
     "adds values to chance kept ones while an answer grows; 'merging' folds "

@@ -182,6 +182,8 @@ typedef struct fb_choices {
     int64_t unscored_last; /* newest entries for which the score is not defined: kept */
     int64_t sink, recent;  /* published protection; counts under `published` only */
     double recent_quota;   /* share of the budget that is the newest entries' */
+    int64_t block; /* entries are chosen as if the text came in blocks of so many tokens
+                      behind the first of the budget; 0: at once */
     int64_t min_tokens;   /* with fewer tokens the rule falls back to sinks + recents */
     fb_compares compares; /* what its scores can be compared with */
     bool

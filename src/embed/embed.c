@@ -151,6 +151,12 @@ static fb_status open_parts(fb_event *event, const fb_guest *guest,
         return fb_fail(FB_UNSUPPORTED,
                        "rule '%s' reads attention of what is still to come",
                        fb_bound_rule_text(event->rule));
+    if (fb_bound_rule_choices(event->rule)->block > 0)
+        return fb_fail(
+            FB_UNSUPPORTED,
+            "rule '%s' scores entries anew as it chooses, and they are shown "
+            "once here",
+            fb_bound_rule_text(event->rule));
     if (fb_bound_rule_edits(event->rule))
         return fb_fail(FB_UNSUPPORTED,
                        "rule '%s' changes values, and only what is kept is said here",

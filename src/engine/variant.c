@@ -22,8 +22,9 @@ fb_status fb_variant_new(fb_variant **out, fb_reading *reading)
 static fb_status choose(fb_variant *variant, int rule, const fb_protect *protect,
                         int64_t protect_last, int64_t k)
 {
-    const fb_reading *reading = variant->reading;
+    fb_reading *reading = variant->reading;
     const fb_engine *engine = reading->engine;
+    const int64_t block = fb_bound_rule_choices(reading->rules[rule].rule)->block;
     const fb_selector in = {.rule = reading->rules[rule].rule,
                             .protect = *protect,
                             .layers = engine->shape.layers,
@@ -35,6 +36,9 @@ static fb_status choose(fb_variant *variant, int rule, const fb_protect *protect
                             .scores = reading->rules[rule].scores,
                             .measured = reading->rules[rule].measured};
 
+    if (block > 0 && k + block < reading->n) /* one block has the scores of all */
+        return fb_choose_by_blocks(&variant->selection, reading, &reading->rules[rule],
+                                   &in, k);
     return fb_select(&variant->selection, engine->ops, &in, k);
 }
 

@@ -30,6 +30,12 @@ struct fb_variant {
 /* Everything stays, until told otherwise. */
 FB_MUST_USE fb_status fb_variant_new(fb_variant **out, fb_reading *reading);
 
+/* block.c - as fb_select, for a rule that chooses block by block and so is scored anew;
+ * fewer than all tokens stay. */
+FB_MUST_USE fb_status fb_choose_by_blocks(fb_selection *out, fb_reading *reading,
+                                          const fb_scored_rule *rule,
+                                          const fb_selector *in, int64_t k);
+
 /* edit.c - the rule changes the values in the arena, where those that stay are. */
 FB_MUST_USE fb_status fb_variant_edit(fb_variant *variant, const fb_bound_rule *rule);
 

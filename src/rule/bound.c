@@ -83,6 +83,7 @@ static void join(fb_choices *into, const fb_choices *inner)
     into->sink = fb_larger(into->sink, inner->sink);
     into->recent = fb_larger(into->recent, inner->recent);
     into->min_tokens = fb_larger(into->min_tokens, inner->min_tokens);
+    into->block = fb_larger(into->block, inner->block);
     if (inner->recent_quota > into->recent_quota)
         into->recent_quota = inner->recent_quota;
     into->keeps_all = into->keeps_all || inner->keeps_all;
@@ -141,6 +142,35 @@ static fb_status check_comparable(const fb_bound_rule *bound)
         "'%s' cannot be compared; write '%s(normalise(...))'",
         bound->rule->name, needs == FB_COMPARES_LAYERS ? "layers and heads" : "heads",
         bound->inner[0]->rule->name, bound->rule->name);
+}
+
+/* Signals that are there when entries are chosen, after the context was read. */
+enum {
+    SEEN_LATER = FB_READS_KEYS | FB_READS_VALUES | FB_READS_POSITION | FB_READS_RANDOM |
+                 FB_READS_OUTPUT_WEIGHT | FB_READS_ROTATION
+};
+
+/* Block by block, entries are scored anew among those that are left. */
+static fb_status check_block(const fb_bound_rule *bound)
+{
+    const fb_choices *c = &bound->choices;
+
+    for (int i = 0; i < bound->n_inner; i++)
+        if (bound->inner[i]->choices.block > 0 &&
+            bound->rule->kind != FB_KIND_CONTROL && bound->rule->kind != FB_KIND_EDIT)
+            return fb_fail(
+                FB_USAGE,
+                "'%s' chooses block by block, with the same number in every "
+                "head, so nothing goes around it that scores or shares; '%s' "
+                "does",
+                bound->inner[i]->rule->name, bound->rule->name);
+    if (c->block == 0 || (c->reads & ~(uint32_t)SEEN_LATER) == 0) return FB_OK;
+    return fb_fail(
+        FB_USAGE,
+        "'%s' scores entries anew as it chooses, and '%s' reads attention or "
+        "queries, which are gone by then",
+        bound->rule->name,
+        bound->n_inner > 0 ? bound->inner[0]->rule->name : bound->rule->name);
 }
 
 static fb_status print_text(fb_bound_rule *bound)
@@ -252,6 +282,7 @@ fb_status fb_bound_rule_finish(fb_bound_rule *bound)
     bound->choices.state_rows += inner_state(bound);
     FB_TRY(check_choices(bound));
     FB_TRY(check_comparable(bound));
+    FB_TRY(check_block(bound));
     return print_text(bound);
 }
 

@@ -271,6 +271,7 @@ fb_status fb_rule_check_choices(const fb_rule *rule, const fb_choices *c)
         {"unscored_last", c->unscored_last, INT32_MAX},
         {"sink", c->sink, INT32_MAX},
         {"recent", c->recent, INT32_MAX},
+        {"block", c->block, INT32_MAX},
         {"min_tokens", c->min_tokens, INT32_MAX},
         {"compares", (int64_t)c->compares, FB_COMPARES_LAYERS},
         {"reference", (int64_t)c->reference, FB_REFERENCE_REREAD},

@@ -24,9 +24,12 @@ static inline fb_bound_rule *bind_plain(const fb_rule *rule)
     fb_bound_rule *out;
     int n = snprintf(text, sizeof text, "%s", rule->name);
 
+    /* block reads no attention */
+    const int first = strcmp(rule->name, "block") == 0 ? 1 : 0;
+
     for (int i = 0; i < rule->n_inner; i++)
         n += snprintf(text + n, sizeof text - (size_t)n, "%c%s", i == 0 ? '(' : ',',
-                      inner[i]);
+                      inner[first + i]);
     if (rule->n_inner > 0) (void)snprintf(text + n, sizeof text - (size_t)n, ")");
     assert_ok(fb_rule_parse(&out, text));
     return out;

@@ -330,6 +330,26 @@ an_edit_goes_around_all_but_a_control_which_alone_goes_around_it(void **state)
     refuses(&rule, FB_DEFECT, "rule 'plain' sets `edit` and is of another kind");
 }
 
+static void a_choice_block_by_block_needs_what_is_there_after_the_text(void **state)
+{
+    const fb_rule *block = fb_rule_find("block");
+
+    (void)state;
+    takes_around(block, "keydiff");
+    takes_around(block, "blend(leverage,recency)");
+    takes_around(fb_rule_find("control"), "block(knorm)");
+    takes_around(fb_rule_find("merging"), "block(knorm)");
+    refuses_around(block, "snapkv",
+                   "'block' scores entries anew as it chooses, and 'snapkv' reads "
+                   "attention or queries, which are gone by then");
+    refuses_around(block, "oracle", "which are gone by then");
+    refuses_around(block, "chunk(knorm)", "'chunk' chooses entries by the budget");
+    refuses_around(block, "adakv(random)", "must be outermost");
+    refuses_around(&sharer, "block(knorm)",
+                   "so nothing goes around it that scores or shares; 'sharer' does");
+    refuses_around(&wrapper, "block(knorm)", "'block' chooses block by block");
+}
+
 static void one_that_shares_in_both_ways_goes_around_no_other(void **state)
 {
     fb_rule both = sharer;
@@ -393,6 +413,7 @@ int main(void)
         cmocka_unit_test(a_control_goes_around_all_that_evicts_and_nothing_around_it),
         cmocka_unit_test(
             an_edit_goes_around_all_but_a_control_which_alone_goes_around_it),
+        cmocka_unit_test(a_choice_block_by_block_needs_what_is_there_after_the_text),
         cmocka_unit_test(one_that_shares_in_both_ways_goes_around_no_other),
         cmocka_unit_test(nothing_but_a_share_goes_around_a_choice_by_the_budget),
         cmocka_unit_test(nothing_goes_around_a_rule_that_evicts_nothing),
