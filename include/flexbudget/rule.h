@@ -332,7 +332,7 @@ fb_tensor fb_from_pieces(fb_ops *ops, fb_tensor x, int64_t first, int64_t n);
 
 typedef struct fb_rule {
     int abi;     /* FB_RULE_ABI */
-    size_t size; /* sizeof(fb_rule) */
+    size_t size; /* FB_RULE_SIZE */
     fb_rule_kind kind;
     const char *name;
     const char *summary; /* one line */
@@ -386,7 +386,15 @@ typedef struct fb_rule {
     fb_tensor (*edit)(fb_ops *ops, const fb_edit_input *in, const void *params);
 } fb_rule;
 
-#define FB_RULE_HEAD .abi = FB_RULE_ABI, .size = sizeof(fb_rule)
+/* Of all structs that rule and program share, three digits each: one that grows without a
+ * new FB_RULE_ABI is noticed. */
+/* clang-format off */
+#define FB_RULE_SIZE                                                                   \
+    (sizeof(fb_rule) + 1000 * (sizeof(fb_choices) + 1000 * (sizeof(fb_signals) +       \
+     1000 * (sizeof(fb_share_input) + 1000 * (sizeof(fb_spread_input) +                \
+     1000 * sizeof(fb_select_input))))))
+/* clang-format on */
+#define FB_RULE_HEAD .abi = FB_RULE_ABI, .size = FB_RULE_SIZE
 
 /* --- rules in a file of their own ---
  * A shared object that is built with these headers alone, and has once, at the end,

@@ -33,10 +33,11 @@ fb_status fb_rule_check_abi(const fb_rule *rule)
     if (rule->abi != FB_RULE_ABI)
         return fb_fail(FB_UNSUPPORTED, "rule made for ABI %d; this program has %d",
                        rule->abi, FB_RULE_ABI);
-    if (rule->size != sizeof *rule)
+    if (rule->size != FB_RULE_SIZE)
         return fb_fail(FB_UNSUPPORTED,
-                       "rule made for ABI %d with %zu bytes; here it has %zu",
-                       rule->abi, rule->size, sizeof *rule);
+                       "rule made for an ABI %d whose structs have other sizes; build "
+                       "it again with the headers of this program",
+                       rule->abi);
     return FB_OK;
 }
 

@@ -168,7 +168,7 @@ static fb_status open_file(fb_rule_file **out, const fb_rule_files *files,
     return status;
 }
 
-const fb_rule_file *fb_rule_files_at(const fb_rule_files *files, const char *path)
+static const fb_rule_file *find_file(const fb_rule_files *files, const char *path)
 {
     const fb_file_state state = fb_file_state_of(path);
 
@@ -199,7 +199,7 @@ static fb_status add_file(fb_rule_files *files, const char *path, const char *sh
 fb_status fb_rule_files_add(fb_rule_files *files, const char *path, const char *sha256,
                             const fb_rule_file **out)
 {
-    const fb_rule_file *file = fb_rule_files_at(files, path);
+    const fb_rule_file *file = find_file(files, path);
     fb_status status =
         file == NULL ? add_file(files, path, sha256, &file) : check_hash(file, sha256);
 

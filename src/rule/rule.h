@@ -68,8 +68,6 @@ typedef struct fb_rule_files {
  * FB_DEFECT for a struct that makes no sense. */
 FB_MUST_USE fb_status fb_rule_files_add(fb_rule_files *files, const char *path,
                                         const char *sha256, const fb_rule_file **out);
-/* The one at `path`, if it was loaded and is still the same; else NULL. */
-const fb_rule_file *fb_rule_files_at(const fb_rule_files *files, const char *path);
 /* Whether a text names such a file, and no rule. */
 bool fb_rule_is_file(const char *text);
 /* No rule of them may be bound any more. */

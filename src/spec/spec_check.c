@@ -110,8 +110,13 @@ int fb_spec_find_rule(const fb_spec *spec, const char *label)
 static fb_status add_rule(fb_spec *spec, const char *text, int item)
 {
     fb_spec_rule rule = {.item = item};
-    fb_status status = parse_rule(spec, &rule, text);
+    fb_spec_rule *grown = fb_realloc(FB_ACCOUNT_other, spec->rules,
+                                     (size_t)(spec->n_rules + 1) * sizeof *grown);
+    fb_status status;
 
+    if (grown == NULL) return fb_fail(FB_NO_MEMORY, "no memory for rules");
+    spec->rules = grown;
+    status = parse_rule(spec, &rule, text);
     if (status == FB_OK && fb_spec_find_rule(spec, rule.label) >= 0)
         status = fb_fail(FB_USAGE,
                          "rule '%s' is listed twice; give one a label: "
@@ -129,51 +134,49 @@ static fb_status add_rule(fb_spec *spec, const char *text, int item)
 /* The rules that a file's item stands for. */
 static fb_status add_file(fb_spec *spec, const char *text, int item)
 {
+    const fb_rule_file *file = NULL;
     fb_item *items = NULL;
     int n = 0;
-    fb_status status = fb_spec_expand_file(spec, text, &items, &n);
+    fb_status status = fb_spec_load_file(spec, fb_spec_rule_text(text), &file);
 
+    if (status == FB_OK) status = fb_spec_expand_file(file, text, &items, &n);
     for (int i = 0; status == FB_OK && i < n; i++)
         status = add_rule(spec, items[i].text, item);
     fb_items_free(items, n);
     return status;
 }
 
-/* Before any expression is read: the names of a file are known in all of them. How many
- * rules they have. */
-static int load_files(check *c)
+/* Before any expression is read: the names of a file are known in all of them. That a file
+ * of `rules` cannot be loaded is told in its turn. */
+static void load_files(check *c)
 {
     const fb_value *files = &c->spec->values.value[FB_SET_rule_files];
     const fb_value *rules = &c->spec->values.value[FB_SET_rules];
-    int n = 0;
+    const fb_rule_file *file = NULL;
 
     for (int i = 0; i < files->n; i++)
-        found_at(c, fb_spec_load_file(c->spec, files->items[i].text), FB_SET_rule_files,
-                 i);
-    for (int i = 0; i < rules->n; i++)
-        if (fb_rule_is_file(rules->items[i].text))
-            found_at(
-                c, fb_spec_load_file(c->spec, fb_spec_rule_text(rules->items[i].text)),
-                FB_SET_rules, i);
-    for (int f = 0; f < c->spec->files.n; f++)
-        n += c->spec->files.file[f]->n;
-    return n;
+        found_at(c, fb_spec_load_file(c->spec, files->items[i].text, &file),
+                 FB_SET_rule_files, i);
+    for (int i = 0; i < rules->n; i++) {
+        const char *text = fb_spec_rule_text(rules->items[i].text);
+        fb_status status = FB_OK;
+
+        if (fb_rule_is_file(text)) status = fb_spec_load_file(c->spec, text, &file);
+        (void)status;
+    }
 }
 
 static void check_rules(check *c)
 {
     fb_spec *spec = c->spec;
     const fb_value *value = &spec->values.value[FB_SET_rules];
-    int n_in_files;
 
     if (value->n == 0) {
         found(c, fb_fail(FB_USAGE, "no rules given\nhelp: flexbudget rules lists "
                                    "them, for --rules full,random,snapkv"));
         return;
     }
-    n_in_files = load_files(c);
-    spec->rules = list_of(c, value->n * (n_in_files + 1), sizeof *spec->rules);
-    if (spec->rules == NULL) return;
+    load_files(c);
     for (int i = 0; i < value->n; i++) {
         const char *text = value->items[i].text;
 

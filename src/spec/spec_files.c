@@ -47,7 +47,7 @@ fb_status fb_spec_explain_file(const char *expression, fb_status status)
                    sentence);
 }
 
-fb_status fb_spec_load_file(fb_spec *spec, const char *text)
+fb_status fb_spec_load_file(fb_spec *spec, const char *text, const fb_rule_file **out)
 {
     const char *sha256 = find_hash(text);
     char *path = fb_strdup(text);
@@ -55,7 +55,7 @@ fb_status fb_spec_load_file(fb_spec *spec, const char *text)
 
     if (path == NULL) return fb_fail(FB_NO_MEMORY, "no memory for rules");
     if (sha256 != NULL) path[sha256 - text - (ptrdiff_t)(sizeof HASH - 1)] = '\0';
-    status = fb_rule_files_add(&spec->files, path, sha256, NULL);
+    status = fb_rule_files_add(&spec->files, path, sha256, out);
     fb_free(path);
     return status;
 }
@@ -88,17 +88,15 @@ static fb_status check_label(const char *item, size_t n_label, int n)
         item, n);
 }
 
-fb_status fb_spec_expand_file(const fb_spec *spec, const char *item, fb_item **out,
+fb_status fb_spec_expand_file(const fb_rule_file *file, const char *item, fb_item **out,
                               int *n_out)
 {
-    const fb_rule_file *file = fb_rule_files_at(&spec->files, fb_spec_rule_text(item));
     const size_t n_label = (size_t)(fb_spec_rule_text(item) - item);
     int n = 0;
     fb_status status = FB_OK;
 
     *out = NULL;
     *n_out = 0;
-    if (file == NULL) return FB_OK;
     for (int r = 0; r < file->n; r++)
         n += file->rules[r].n_inner == 0;
     FB_TRY(check_label(item, n_label, n));
