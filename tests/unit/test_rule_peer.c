@@ -45,6 +45,12 @@ static const struct {
     {"EntropyGatedChunkKVPress(SnapKVPress())", "entropy_chunk(snapkv)"},
     {"ChunkPress(KnormPress(), chunk_length=128)", "span(knorm,size=128)"},
     /* and some that it does not have */
+    {"BlockPress(KeyDiffPress(), block_size=64)", "block(keydiff,size=64)"},
+    {"KVzipPress()", "kvzip_paper"},
+    {"KVzipPress(layerwise=True)", "adakv(kvzip,safeguard=0)"},
+    {"KVzipPress(kvzip_plus_normalization=True)", "kvzip_plus"},
+    {"KVComposePress()", "kvcompose_paper"},
+    {"MergingPress(SnapKVPress(), merge_fraction=0.5)", "merging(snapkv,fraction=0.5)"},
     {"RandomPress()", "random"},
     {"CURPress(num_sinks=2, leverage_type='key', local_window_size=8)",
      "cur:type=key,block=8,sink=2,edge=kvpress"},
@@ -122,7 +128,7 @@ static void every_row_stands_for_an_expression_or_says_why_not(void **state)
             assert_true(++n <= FB_PEER_ARGUMENTS);
             if (!a.is_given && a.value[0] != '\0') continue;
             fb_text_printf(&call, "%s%s=%s", is_first ? "" : ", ", a.name,
-                           is_press                ? "SnapKVPress()"
+                           is_press                ? "KeyDiffPress()"
                            : a.value[0] != '\0'    ? a.value
                            : strstr(a.name, "len") ? "64"
                                                    : "0.5");
