@@ -88,7 +88,8 @@ static void join(fb_choices *into, const fb_choices *inner)
         into->recent_quota = inner->recent_quota;
     into->keeps_all = into->keeps_all || inner->keeps_all;
     if (inner->compares < into->compares) into->compares = inner->compares;
-    if (into->replay.piece == 0) into->replay = inner->replay;
+    if (into->replay.piece == 0 && into->replay.draft == 0)
+        into->replay = inner->replay;
     if (inner->reference != FB_REFERENCE_NONE) into->reference = inner->reference;
 }
 
