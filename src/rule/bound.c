@@ -180,9 +180,6 @@ static fb_status check_block(const fb_bound_rule *bound)
                 "head, so nothing goes around it that scores or shares; '%s' "
                 "does",
                 bound->inner[i]->rule->name, bound->rule->name);
-    if (c->block < 0)
-        return fb_fail(FB_DEFECT, "rule '%s' chooses in blocks of %lld tokens",
-                       bound->rule->name, (long long)c->block);
     if (c->block == 0 ||
         ((c->reads & ~(uint32_t)SEEN_LATER) == 0 && c->state_rows == 0))
         return FB_OK;
