@@ -51,10 +51,12 @@ typedef enum fb_signal {
 typedef struct fb_signals {
     int64_t layer, n_layers;
     int64_t heads, kv_heads, head_dim;
-    int64_t n;                  /* tokens read so far */
-    int64_t m;                  /* entries in the cache */
-    fb_tensor keys;             /* [kv_heads, m, head_dim], after rotary embedding */
-    fb_tensor values;           /* [kv_heads, m, head_dim] */
+    int64_t n;        /* tokens read so far */
+    int64_t m;        /* entries in the cache */
+    int64_t next;     /* position of the next token, for rotations: n, or m where
+                                   entries are renumbered */
+    fb_tensor keys;   /* [kv_heads, m, head_dim], after rotary embedding */
+    fb_tensor values; /* [kv_heads, m, head_dim] */
     fb_tensor window_attention; /* [heads, w, m] rows of the last w queries */
     fb_tensor attention_sum;    /* [heads, m] over every query that saw the entry; in
                                    `update` over those of the block */

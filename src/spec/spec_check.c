@@ -498,11 +498,6 @@ static void check_protocol(check *c)
                          "query aware needs the question before the eviction; under "
                          "protocol stream the text comes first"),
                  FB_SET_query, 0);
-    if (!fb_values_is(values, FB_SET_positions, "original"))
-        found_at(c,
-                 fb_fail(FB_USAGE,
-                         "positions cannot be renumbered under protocol stream yet"),
-                 FB_SET_positions, 0);
     for (int i = 0; i < c->spec->n_rules; i++)
         found_at(c, check_streams(c->spec->rules[i].rule), FB_SET_rules,
                  c->spec->rules[i].item);
