@@ -121,6 +121,10 @@ FB_PEER(kvpress, SimLayerKVPress, NEAREST, "n_last==1,n_recent=1024,n_initial=4"
         "",
         "it cuts layers by a threshold, whatever the budget; here the laziest are cut "
         "until it holds")
+FB_PEER(kvpress, DMSPress, NEAREST,
+        "press,threshold,sliding_window_size=128,decoding==False",
+        "threshold({press},tau={threshold},window={sliding_window_size})", "",
+        "it keeps all above the threshold, whatever the budget")
 FB_PEER_REFUSED(kvpress, QFilterPress, "qfilter")
 FB_PEER_REFUSED(kvpress, ExpectedAttentionStatsPress, "expected_attention_stats")
 FB_PEER_REFUSED(kvpress, DuoAttentionPress, "duo_attention")
@@ -129,7 +133,6 @@ FB_PEER_REFUSED(kvpress, FastKVzipPress, "fast_kvzip")
 FB_PEER_REFUSED(kvpress, RestoreKVPress, "restorekv")
 FB_PEER_REFUSED(kvpress, LUKVPress, "lukv")
 FB_PEER_REFUSED(kvpress, KVgradPress, "kvgrad")
-FB_PEER_REFUSED(kvpress, DMSPress, "dms")
 FB_PEER_REFUSED(kvpress, ThinKPress, "think")
 FB_PEER(kvpress, KVzipPress, PRESS,
         "layerwise==False,n_sink==4,kvzip_plus_normalization=False,chunk_size=2048",

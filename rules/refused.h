@@ -15,12 +15,12 @@ FB_REFUSED(expected_attention_stats, "kvpress 0.5.5",
 FB_REFUSED(duo_attention, "arXiv:2410.10819",
            "needs gates of heads that were trained for each model", "adakv(snapkv)")
 FB_REFUSED(kvzap, "arXiv:2601.07891", "needs a model of scores that was trained",
-           "flat(expected_attention)")
+           "flat(kvzip)")
 FB_REFUSED(fast_kvzip, "arXiv:2601.17668", "needs gates that were trained",
-           "flat(expected_attention)")
+           "flat(kvzip)")
 FB_REFUSED(restorekv, "arXiv:2608.01247",
            "needs trained weights beside the model's and embeddings of its own",
-           "flat(expected_attention)")
+           "flat(kvzip)")
 FB_REFUSED(lukv, "arXiv:2602.08585",
            "needs curves of budgets that were fitted for each model and rule",
            "flat(expected_attention:epsilon=0.02)")
@@ -32,7 +32,7 @@ FB_REFUSED(triattention, "arXiv:2604.04921",
            "needs centres of queries and keys from a text of calibration", "trig")
 FB_REFUSED(dms, "arXiv:2506.05345",
            "needs a model that was trained to evict; its threshold has no budget",
-           "flat(expected_attention)")
+           "threshold(snapkv)")
 FB_REFUSED(foresightkv, "", "needs training", "expected_attention")
 FB_REFUSED(lookaheadkv, "", "needs training", "expected_attention")
 FB_REFUSED(judgeq, "", "needs training", "expected_attention")
@@ -45,7 +45,7 @@ FB_REFUSED(prefixkv, "", "needs a profile of the layers made beforehand",
 /* --- more than a forward pass, or another one --- */
 FB_REFUSED(kvgrad, "openreview.net/forum?id=cg1wTCJjjk",
            "needs a backward pass, and nothing here computes gradients",
-           "flat(expected_attention)")
+           "flat(kvzip:plus=1)")
 FB_REFUSED(pyramidinfer, "",
            "leaves tokens out of later layers while it reads, which is another forward "
            "pass",

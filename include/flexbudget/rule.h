@@ -76,7 +76,8 @@ typedef struct fb_signals {
     fb_tensor residual; /* [m] per token the cosine of the residual stream before and
                            after the attention of the layer is added */
     fb_tensor replay_attention; /* [heads, m] the most that an entry got when its piece
-                                   of the context was read again: see fb_replay */
+                                   of the context was read again, or the mean of a draft:
+                                   see fb_replay */
     double scale;               /* of the logits of attention */
     const struct fb_rotary *rotary; /* for fb_rotation */
 } fb_signals;
@@ -141,7 +142,9 @@ typedef enum fb_compares {
     FB_COMPARES_LAYERS, /* and of all layers */
 } fb_compares;
 
-/* The context is read a second time behind itself, piece by piece, each as if the others
+/* What follows the context is read, and looks at it. With `draft` that is so many tokens of a
+ * greedy answer behind the end of the user's turn, and their mean attention counts. Otherwise
+ * the context is read a second time behind itself, piece by piece, each as if the others
  * had not been: a piece follows a text, and what ends a user's turn in the model's
  * template. A model without a tokenizer for the text reads the piece alone.
  *
@@ -155,6 +158,7 @@ typedef struct fb_replay {
         overlap; /* last tokens of the piece before that end the text of a later one */
     int64_t sinks; /* first tokens of the context */
     bool sees_all;
+    int64_t draft;  /* tokens; 0: the context is read again. Nothing else is set then */
     bool by_hidden; /* that of each query is divided by the norm of what attention read
                        of its token */
 } fb_replay;

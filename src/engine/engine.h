@@ -239,10 +239,11 @@ typedef struct fb_answer {
     /* There, when the reference (else the question) has been read: what is left of all
      * tokens [slots], and what the last eviction chose from. Otherwise no slots. */
     fb_selection held;
-    int64_t n_read;   /* tokens by then */
-    int64_t events;   /* evictions by then */
-    int64_t highest;  /* entries that a head held, at most, free answer included */
-    fb_ledger ledger; /* question, answer and decoding, as if alone */
+    int64_t n_read;      /* tokens by then */
+    int64_t events;      /* evictions by then */
+    int64_t free_events; /* with the free answer instead, to its end */
+    int64_t highest;     /* entries that a head held, at most, free answer included */
+    fb_ledger ledger;    /* question, answer and decoding, as if alone */
     char trace_answer[65], trace_decode[65]; /* decode: "" if it did not decode */
 } fb_answer;
 

@@ -9,6 +9,7 @@
  */
 #include "base/number.h"
 #include "engine/batch.h"
+#include "engine/draft.h"
 
 #include <string.h>
 
@@ -51,14 +52,21 @@ static fb_status add_context(const replaying *r, int64_t first, int64_t n, fb_id
     return FB_OK;
 }
 
-static fb_status add_before(const replaying *r, fb_ids *out)
+/* What ends a user's turn. */
+static const char *turn_end(const replaying *r)
 {
     const fb_engine *engine = r->reading->engine;
-    const char *text = r->first == 0 ? r->how->first : r->how->later;
     const char *end = engine->options.turn_end;
+
+    return end != NULL ? end : fb_model_template(engine->model)->after;
+}
+
+static fb_status add_before(const replaying *r, fb_ids *out)
+{
+    const char *text = r->first == 0 ? r->how->first : r->how->later;
+    const char *end = turn_end(r);
     const int64_t overlap = fb_smaller(r->how->overlap, r->first);
 
-    if (end == NULL) end = fb_model_template(engine->model)->after;
     if (text != NULL) FB_TRY(add_text(r, text, false, out));
     FB_TRY(add_context(r, r->first - overlap, overlap, out));
     return text == NULL ? FB_OK : add_text(r, end, true, out);
@@ -210,6 +218,18 @@ static fb_status run_pieces(replaying *r)
     return status;
 }
 
+static fb_status run_draft(replaying *r)
+{
+    fb_status status = add_text(r, turn_end(r), true, &r->fed);
+
+    if (status == FB_OK && r->fed.n == 0)
+        status = add_context(r, r->reading->n - 1, 1, &r->fed);
+    if (status == FB_OK)
+        status = fb_draft(r->reading, r->full, &r->fed, r->how->draft, r->seen);
+    fb_ids_clear(&r->fed);
+    return status;
+}
+
 /* --- rules --- */
 
 /* How the rule wants it; NULL: it does not, or has no score of so few tokens. */
@@ -264,7 +284,7 @@ static fb_status replay(replaying *r)
                              : fb_keep_all(&r->full, reading);
     r->payer = &r->ledger;
     fb_ops_charge(reading->engine->ops, &r->payer, 1);
-    if (status == FB_OK) status = run_pieces(r);
+    if (status == FB_OK) status = r->how->draft > 0 ? run_draft(r) : run_pieces(r);
     for (int i = 0; status == FB_OK && i < reading->n_rules; i++)
         if (asks_the_same(reading, i, r->how)) status = score(r, &reading->rules[i]);
     fb_ops_charge(reading->engine->ops, NULL, 0);
@@ -301,9 +321,10 @@ size_t fb_replay_bytes(const fb_model_facts *facts, fb_dtype cache, int64_t toke
 {
     const fb_cache_shape shape = {facts->layers, facts->kv_heads, facts->head_dim,
                                   cache};
-    const int64_t piece = fb_smaller(replay->piece, tokens);
+    const bool drafts = replay->draft > 0;
+    const int64_t piece = drafts ? replay->draft : fb_smaller(replay->piece, tokens);
     const int64_t said = TEXT_TOKENS + fb_smaller(replay->overlap, tokens);
-    const bool is_all = replay->sees_all || piece == tokens;
+    const bool is_all = replay->sees_all || drafts || piece == tokens;
     const int64_t shown = is_all ? tokens : piece + replay->sinks;
     const int64_t qkv = (facts->heads + 2 * facts->kv_heads) * facts->head_dim;
     const int64_t row = 4 * facts->width + 2 * qkv + 3 * facts->ffn +

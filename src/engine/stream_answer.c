@@ -15,8 +15,6 @@
 #include "engine/measure.h"
 #include "engine/stream.h"
 
-#include <string.h>
-
 enum { COLUMNS = 1 };
 
 typedef struct pass {
@@ -81,19 +79,19 @@ static fb_status read_question(pass *p, use_rows *use)
     return FB_OK;
 }
 
-/* The next tokens of the answer, at most n and none of the next block; how many. The last
- * token of the longest answer is never read. */
-static fb_status read_answer(pass *p, const int32_t *ids, int64_t n, use_rows *use,
-                             int64_t *t)
+/* The next tokens of the answer `ids` of n, as many as the block still takes. The last token
+ * of the longest answer is never read. */
+static fb_status read_answer(pass *p, const int32_t *ids, int64_t n, use_rows *use)
 {
     const int64_t most = fb_talk_longest(p->talk->question, p->talk->options) - 1;
     fb_stream *s = p->s;
+    int64_t t;
 
     if (s->at == s->block)
         FB_TRY(fb_stream_begin(s, fb_smaller(s->interval, most - p->said)));
-    *t = fb_smaller(n, s->block - s->at);
-    FB_TRY(read_piece(p, ids, *t, use != NULL ? *t : 0, use));
-    p->said += *t;
+    t = fb_smaller(n - p->said, s->block - s->at);
+    FB_TRY(read_piece(p, ids + p->said, t, use != NULL ? t : 0, use));
+    p->said += t;
     return FB_OK;
 }
 
@@ -120,12 +118,10 @@ static fb_status show_first(pass *p, fb_tensor hidden)
 static fb_status force(pass *p)
 {
     const fb_question *q = p->talk->question;
-    int64_t t;
 
     FB_TRY(read_question(p, q->n_answer > 0 ? measure : show_first));
     while (p->said < q->n_answer - 1)
-        FB_TRY(read_answer(p, q->answer + p->said, q->n_answer - 1 - p->said, measure,
-                           &t));
+        FB_TRY(read_answer(p, q->answer, q->n_answer - 1, measure));
     return FB_OK;
 }
 
@@ -169,11 +165,9 @@ static fb_status go_back(pass *p)
 static fb_status catch_up(pass *p)
 {
     const fb_answer *answer = p->answer;
-    int64_t t;
 
     while (p->said < answer->n_ids - 1)
-        FB_TRY(read_answer(p, answer->ids + p->said, answer->n_ids - 1 - p->said, NULL,
-                           &t));
+        FB_TRY(read_answer(p, answer->ids, answer->n_ids - 1, NULL));
     return FB_OK;
 }
 
@@ -186,10 +180,9 @@ static fb_status step(pass *p)
 {
     fb_ops *ops = p->s->view.engine->ops;
     fb_status status;
-    int64_t t;
 
     fb_trace_begin(ops, 1);
-    status = read_answer(p, p->answer->ids + p->said, 1, choose, &t);
+    status = read_answer(p, p->answer->ids, p->said + 1, choose);
     fb_trace_end(ops, p->answer->trace_decode);
     return status;
 }
@@ -209,6 +202,7 @@ static fb_status decode(pass *p)
         FB_TRY(step(p));
         FB_TRY(fb_talk_take(p->talk, p->v, p->next, &talking));
     }
+    p->answer->free_events = p->s->events;
     p->answer->highest = fb_larger(p->answer->highest, p->s->highest);
     return FB_OK;
 }

@@ -88,7 +88,8 @@ static void join(fb_choices *into, const fb_choices *inner)
         into->recent_quota = inner->recent_quota;
     into->keeps_all = into->keeps_all || inner->keeps_all;
     if (inner->compares < into->compares) into->compares = inner->compares;
-    if (into->replay.piece == 0) into->replay = inner->replay;
+    if (into->replay.piece == 0 && into->replay.draft == 0)
+        into->replay = inner->replay;
     if (inner->reference != FB_REFERENCE_NONE) into->reference = inner->reference;
 }
 
@@ -144,6 +145,21 @@ static fb_status check_comparable(const fb_bound_rule *bound)
         bound->inner[0]->rule->name, bound->rule->name);
 }
 
+/* A row of an experiment has no hooks, and takes what the engine can do. */
+static fb_status check_reference(const fb_bound_rule *bound)
+{
+    const fb_choices *c = &bound->choices;
+    const bool is_quantised = c->reference == FB_REFERENCE_QUANTISED;
+
+    if (c->reference == FB_REFERENCE_NONE) return FB_OK;
+    if (bound->rule->kind == FB_KIND_RULE && bound->rule->score == NULL &&
+        c->reference <= FB_REFERENCE_REREAD &&
+        (!is_quantised || (c->bits >= 2 && c->bits <= 8)))
+        return FB_OK;
+    return fb_fail(FB_DEFECT, "rule '%s' is no row that an experiment can make",
+                   bound->rule->name);
+}
+
 /* Signals that are there when entries are chosen, after the context was read. */
 enum {
     SEEN_LATER = FB_READS_KEYS | FB_READS_VALUES | FB_READS_POSITION | FB_READS_RANDOM |
@@ -164,7 +180,9 @@ static fb_status check_block(const fb_bound_rule *bound)
                 "head, so nothing goes around it that scores or shares; '%s' "
                 "does",
                 bound->inner[i]->rule->name, bound->rule->name);
-    if (c->block == 0 || (c->reads & ~(uint32_t)SEEN_LATER) == 0) return FB_OK;
+    if (c->block == 0 ||
+        ((c->reads & ~(uint32_t)SEEN_LATER) == 0 && c->state_rows == 0))
+        return FB_OK;
     return fb_fail(
         FB_USAGE,
         "'%s' scores entries anew as it chooses, and '%s' reads attention or "
@@ -282,6 +300,7 @@ fb_status fb_bound_rule_finish(fb_bound_rule *bound)
     bound->choices.state_rows += inner_state(bound);
     FB_TRY(check_choices(bound));
     FB_TRY(check_comparable(bound));
+    FB_TRY(check_reference(bound));
     FB_TRY(check_block(bound));
     return print_text(bound);
 }

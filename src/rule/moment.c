@@ -25,8 +25,9 @@ static bool is_same_text(const char *a, const char *b)
 bool fb_replay_is_same(const fb_replay *a, const fb_replay *b)
 {
     return is_same_text(a->first, b->first) && is_same_text(a->later, b->later) &&
-           a->piece == b->piece && a->overlap == b->overlap && a->sinks == b->sinks &&
-           a->sees_all == b->sees_all && a->by_hidden == b->by_hidden;
+           a->piece == b->piece && a->draft == b->draft && a->overlap == b->overlap &&
+           a->sinks == b->sinks && a->sees_all == b->sees_all &&
+           a->by_hidden == b->by_hidden;
 }
 
 const fb_replay *fb_bound_rule_replay(const fb_bound_rule *rule)
@@ -47,7 +48,8 @@ static fb_status check_replay(const fb_bound_rule *bound)
     const fb_replay *replay = fb_bound_rule_replay(bound);
 
     if (replay == NULL) return FB_OK;
-    if (replay->piece < 1 || replay->overlap < 0 || replay->sinks < 0)
+    if (replay->draft < 0 || (replay->piece < 1 && replay->draft == 0) ||
+        replay->overlap < 0 || replay->sinks < 0)
         return fb_fail(FB_DEFECT,
                        "rule '%s' reads the context again but does not say how",
                        bound->rule->name);

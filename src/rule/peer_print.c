@@ -2,9 +2,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rule/peer.h"
+#include "rule/peer_call.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* As Python writes it: by the value in the table. */
@@ -30,10 +29,7 @@ static const char *value_of(const fb_peer_match *match, int press, int i,
     const char *taken = match->press[press].value[i];
 
     if (taken[0] != '\0') return taken;
-    (void)snprintf(plain, FB_PEER_VALUE, "%s",
-                   strcmp(a->value, "True") == 0    ? "1"
-                   : strcmp(a->value, "False") == 0 ? "0"
-                                                    : a->value);
+    fb_peer_plain(plain, FB_PEER_VALUE, a->value);
     return plain;
 }
 

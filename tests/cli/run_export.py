@@ -19,7 +19,8 @@ PROGRAM = os.environ.get("FLEXBUDGET_PROGRAM", str(ROOT / "build/release/flexbud
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("FLEXBUDGET_")}
 RULES = ["full", "random", "snapkv:window=16", "adakv(snapkv:window=16)", "cur:edge=kvpress",
          "pyramid(snapkv:window=4,form=kvpress)", "kvpress:CriticalAdaKVPress(TOVAPress())",
-         "compactor_published", "chunk(knorm,fill=none,cut=first)", "lava", "h2o"]
+         "compactor_published", "chunk(knorm,fill=none,cut=first)", "flat(kvzip:plus=1)",
+         "adakv(kvzip,safeguard=0)", "composite(kvcompose)", "merging(knorm,fraction=0.5)", "lava", "h2o"]
 BUDGETS = ["25%", "60t"]
 
 TENSORS = """

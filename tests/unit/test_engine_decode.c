@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "engine/stream.h"
 #include "tests/support/rig.h"
 
 enum {
@@ -154,32 +155,95 @@ static void check_held(const fb_answer *answer, int64_t k)
     }
 }
 
-/* B06, I05, K01: be it filled by the context or by the answer. */
+static void holds_its_budget(const fb_bound_rule *rule, int64_t k, int64_t chunk,
+                             int64_t interval)
+{
+    const size_t before = fb_memory_now(FB_ACCOUNT_kv);
+    fb_variant *variant = stream_by(rule, &usual, k, chunk, interval);
+    fb_answer got;
+
+    assert_int_equal(fb_memory_now(FB_ACCOUNT_kv) - before,
+                     (size_t)(SLOTS * k) * 2 * 32 * sizeof(float));
+    answer(variant, &question, &free_too, &got);
+    check_held(&got, k);
+    assert_true(got.events > 0);
+    assert_int_equal(got.highest, k);
+    assert_int_equal(got.held.budget_entries, SLOTS * k);
+    fb_answer_clear(&got);
+    fb_variant_free(variant);
+    assert_int_equal(fb_memory_now(FB_ACCOUNT_kv), before);
+}
+
 static void no_step_holds_more_than_the_budget(void **state)
 {
-    static const int64_t budgets[] = {30, 64, 90}, chunks[] = {1, 7, 25},
-                         intervals[] = {1, 7, 16};
-    const size_t before = fb_memory_now(FB_ACCOUNT_kv);
+    static const int64_t budgets[] = {30, 72, 90}, sizes[] = {1, 7, 64};
 
     (void)state;
-    for (int c = 0; c < 3; c++)
-        for (int b = 0; b < 3; b++)
-            for (int i = 0; i < RULES; i++) {
-                fb_variant *variant =
-                    stream_by(rules[i], &usual, budgets[b], chunks[c], intervals[c]);
-                fb_answer got;
+    for (int b = 0; b < 3; b++)
+        for (int c = 0; c < 3; c++)
+            for (int n = 0; n < 3; n++)
+                for (int i = 0; i < RULES; i++)
+                    if (sizes[c] < budgets[b] && sizes[n] < budgets[b])
+                        holds_its_budget(rules[i], budgets[b], sizes[c], sizes[n]);
+}
 
-                assert_true(fb_memory_now(FB_ACCOUNT_kv) - before <=
-                            (size_t)(SLOTS * budgets[b]) * 2 * 32 * sizeof(float));
-                answer(variant, &question, &free_too, &got);
-                check_held(&got, budgets[b]);
-                assert_true(got.events > 0);
-                assert_int_equal(got.highest, budgets[b]);
-                assert_int_equal(got.held.budget_entries, SLOTS * budgets[b]);
-                fb_answer_clear(&got);
-                fb_variant_free(variant);
-            }
-    assert_int_equal(fb_memory_now(FB_ACCOUNT_kv), before);
+/* A stream behind the context. */
+static fb_stream *stream_behind(const fb_bound_rule *rule)
+{
+    const fb_stream like = {.view = {.engine = r.engine, .rule = rule, .seed = 1},
+                            .protect = usual,
+                            .k = 50,
+                            .chunk = CHUNK,
+                            .interval = 7,
+                            .length = CONTEXT};
+    fb_stream *stream;
+
+    assert_ok(fb_stream_open(&stream, &like));
+    assert_ok(fb_stream_read(stream, context, CONTEXT));
+    return stream;
+}
+
+/* A block of 7 in pieces of t; what its last token becomes, [width]. */
+static float *read_block(fb_stream *stream, const int32_t *ids, int64_t t)
+{
+    const size_t bytes = (size_t)fb_model_get_facts(r.model)->width * sizeof(float);
+    float *out = fb_alloc(FB_ACCOUNT_other, bytes);
+
+    assert_ok(fb_stream_begin(stream, 7));
+    for (int64_t i = 0; i < 7; i += t) {
+        fb_scope_open(r.ops);
+        assert_ok(fb_stream_piece(stream, ids + i, t, true));
+        assert_ok(
+            fb_to_host(r.ops, fb_narrow(r.ops, stream->x, 0, t - 1, 1), out, bytes));
+        fb_scope_close(r.ops);
+    }
+    return out;
+}
+
+static void a_block_gives_the_same_bits_in_one_piece_and_in_many(void **state)
+{
+    const size_t bytes = (size_t)fb_model_get_facts(r.model)->width * sizeof(float);
+
+    (void)state;
+    for (int i = 0; i < RULES; i++) {
+        fb_stream *whole = stream_behind(rules[i]), *pieces;
+
+        assert_ok(fb_stream_fork(&pieces, whole));
+        for (int b = 0; b < 5; b++) {
+            float *one = read_block(whole, answer_ids + (ptrdiff_t)7 * b, 7);
+            float *many = read_block(pieces, answer_ids + (ptrdiff_t)7 * b, 1);
+
+            assert_memory_equal(one, many, bytes);
+            for (int64_t s = 0; s < SLOTS; s++)
+                assert_memory_equal(whole->position[s], pieces->position[s],
+                                    (size_t)whole->view.m * sizeof(int32_t));
+            fb_free(one);
+            fb_free(many);
+        }
+        assert_int_equal(pieces->events, whole->events);
+        fb_stream_free(whole);
+        fb_stream_free(pieces);
+    }
 }
 
 /* A free answer is read token by token, a reference by the interval: the same words are
@@ -203,6 +267,7 @@ static void a_free_answer_is_the_one_that_is_forced(void **state)
                 assert_int_equal(again.top1[j], talk.ids[j]);
             is_same_text(&talk, &again);
             assert_int_equal(again.highest, 74);
+            if (talk.n_ids == FREE) assert_int_equal(talk.free_events, again.events);
             fb_answer_clear(&talk);
             fb_answer_clear(&again);
             fb_variant_free(variant);
@@ -427,6 +492,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_budget_of_all_tokens_is_the_full_cache_to_the_bit),
         cmocka_unit_test(no_step_holds_more_than_the_budget),
+        cmocka_unit_test(a_block_gives_the_same_bits_in_one_piece_and_in_many),
         cmocka_unit_test(a_free_answer_is_the_one_that_is_forced),
         cmocka_unit_test(a_free_answer_does_not_hang_on_the_reference),
         cmocka_unit_test(a_stream_is_the_same_alone_in_a_group_and_again),

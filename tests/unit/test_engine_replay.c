@@ -290,6 +290,77 @@ static void pieces_are_a_plain_pass_each_with_a_softmax_of_their_own(void **stat
     compare(&how);
 }
 
+/* --- a draft --- */
+
+enum { DRAFT = 5 };
+
+/* The end of the turn and what the full cache says then, by the way answers are made. */
+static fb_ids said_and_drafted(const rig *r, fb_reading *reading, int64_t *n_said)
+{
+    const fb_answer_options options = {.generate = true, .max_tokens = DRAFT};
+    fb_variant *full;
+    fb_answer answer;
+    fb_ids out = {0};
+
+    add_text(r, end_of_turn, true, &out);
+    *n_said = out.n;
+    assert_ok(fb_keep_all(&full, reading));
+    assert_ok(fb_answer_group(
+        reading, &full, 1, &(fb_question){out.ids, NULL, out.n, 0}, &options, &answer));
+    assert_int_equal(answer.n_ids, DRAFT);
+    for (int i = 0; i < DRAFT; i++)
+        assert_ok(fb_ids_add(&out, answer.ids[i]));
+    fb_answer_clear(&answer);
+    fb_variant_free(full);
+    return out;
+}
+
+/* The largest of the heads of a group's means over the draft's rows. */
+static double mean_of_draft(int64_t layer, int64_t head, int64_t group, int64_t n_said,
+                            int64_t j)
+{
+    double out = 0;
+
+    for (int64_t h = head * group; h < (head + 1) * group; h++) {
+        double sum = 0;
+
+        for (int64_t i = n_said; i < n_said + DRAFT; i++)
+            sum += (double)plain.rows[layer][h][i][j];
+        out = fmax(out, sum / DRAFT);
+    }
+    return out;
+}
+
+static void a_draft_is_what_an_answer_would_say_and_look_at(void **state)
+{
+    (void)state;
+    wanted = (fb_replay){.draft = DRAFT};
+    for (int m = 0; m < MODELS; m++) {
+        fb_bound_rule *bound;
+        rig r;
+        fb_reading *reading = read_again(&r, models[m], &bound);
+        const fb_model_facts *facts = fb_model_get_facts(r.model);
+        const int64_t group = facts->heads / facts->kv_heads;
+        int64_t n_said;
+        fb_ids fed = said_and_drafted(&r, reading, &n_said);
+
+        pass_plainly(models[m], &fed);
+        for (int64_t l = 0; l < facts->global_layers; l++) {
+            float *ours = reference_floats(r.ops, fb_reading_score(reading, 0, l));
+
+            for (int64_t g = 0; g < facts->kv_heads; g++)
+                for (int64_t j = 0; j < N; j++)
+                    assert_near((double)ours[g * N + j],
+                                mean_of_draft(l, g, group, n_said, j), 2e-6);
+            fb_free(ours);
+        }
+        fb_ids_clear(&fed);
+        fb_reading_free(reading);
+        fb_bound_rule_free(bound);
+        rig_close(&r);
+    }
+}
+
 /* --- no trace --- */
 
 static const char *const company[] = {"knorm", "snapkv:window=8", "h2o", "oracle"};
@@ -558,6 +629,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_second_reading_is_a_plain_pass_over_both),
+        cmocka_unit_test(a_draft_is_what_an_answer_would_say_and_look_at),
         cmocka_unit_test(pieces_are_a_plain_pass_each_with_a_softmax_of_their_own),
         cmocka_unit_test(who_reads_again_changes_no_bit_of_anybody_else),
         cmocka_unit_test(rules_that_ask_for_the_same_share_one_reading),

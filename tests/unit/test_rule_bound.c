@@ -350,6 +350,35 @@ static void a_choice_block_by_block_needs_what_is_there_after_the_text(void **st
     refuses_around(&wrapper, "block(knorm)", "'block' chooses block by block");
 }
 
+static void choose_a_bit(const void *params, fb_choices *choices)
+{
+    (void)params;
+    choices->keeps_all = true;
+    choices->reference = FB_REFERENCE_QUANTISED;
+    choices->bits = 1;
+}
+
+static void choose_blocks_of_less_than_nothing(const void *params, fb_choices *choices)
+{
+    (void)params;
+    choices->block = -1;
+}
+
+static void rows_and_blocks_that_cannot_be_made_are_refused(void **state)
+{
+    fb_rule rule = plain;
+
+    (void)state;
+    rule.choose = choose_blocks_of_less_than_nothing;
+    refuses(&rule, FB_DEFECT, "rule 'plain' chooses block = -1; 0 to 2147483647");
+    rule.choose = choose_a_bit;
+    rule.score = NULL;
+    refuses(&rule, FB_DEFECT, "rule 'plain' is no row that an experiment can make");
+    refuses_around(&wrapper, "reread", "cannot go around a rule that chooses nothing");
+    refuses_around(&sharer, "drop_evidence", "that chooses nothing");
+    refuses_around(fb_rule_find("control"), "quantised", "that chooses nothing");
+}
+
 static void one_that_shares_in_both_ways_goes_around_no_other(void **state)
 {
     fb_rule both = sharer;
@@ -414,6 +443,7 @@ int main(void)
         cmocka_unit_test(
             an_edit_goes_around_all_but_a_control_which_alone_goes_around_it),
         cmocka_unit_test(a_choice_block_by_block_needs_what_is_there_after_the_text),
+        cmocka_unit_test(rows_and_blocks_that_cannot_be_made_are_refused),
         cmocka_unit_test(one_that_shares_in_both_ways_goes_around_no_other),
         cmocka_unit_test(nothing_but_a_share_goes_around_a_choice_by_the_budget),
         cmocka_unit_test(nothing_goes_around_a_rule_that_evicts_nothing),

@@ -47,9 +47,12 @@ static const struct {
     /* and some that it does not have */
     {"BlockPress(KeyDiffPress(), block_size=64)", "block(keydiff,size=64)"},
     {"KVzipPress()", "kvzip_paper"},
-    {"KVzipPress(layerwise=True)", "adakv(kvzip,safeguard=0)"},
     {"KVzipPress(kvzip_plus_normalization=True)", "kvzip_plus"},
+    {"KVzipPress(layerwise=True, chunk_size=512)",
+     "adakv(kvzip:piece=512,safeguard=0)"},
     {"KVComposePress()", "kvcompose_paper"},
+    {"MergingPress(KnormPress(), similarity_threshold=0.5)",
+     "merging(knorm,threshold=0.5)"},
     {"MergingPress(SnapKVPress(), merge_fraction=0.5)", "merging(snapkv,fraction=0.5)"},
     {"RandomPress()", "random"},
     {"CURPress(num_sinks=2, leverage_type='key', local_window_size=8)",
@@ -206,6 +209,9 @@ static void names_of_other_projects_stand_inside_of_ours(void **state)
     is_the_same("kvpress:AdaKVPress( press = SnapKVPress( window_size = 16 ) )",
                 "adakv(snapkv:window=16)");
     is_the_same("kvpress:KeyRerotationPress(KnormPress())", "knorm");
+    is_the_same(
+        "kvpress:DMSPress(KnormPress(), threshold=-0.5, sliding_window_size=32)",
+        "threshold(knorm,tau=-0.5,window=32)");
     is_the_same("kvfactory:SnapKV", "snapkv_factory");
     is_the_same("kvfactory:SnapKV(pooling='avgpool',kernel_size=5)", "snapkv:window=8");
     rule = parsed("adakv(kvpress:SnapKVPress(window_size=16))");
@@ -271,24 +277,35 @@ static void the_nearest_press_says_what_it_does_otherwise(void **state)
     finds("blend(snapkv,recency)", "", "");
 }
 
-static void all_arguments_of_a_press_are_json(void **state)
+static void is_json(const char *expression, const char *wanted)
 {
-    fb_bound_rule *rule = parsed("adakv(cur:edge=kvpress,safeguard=0.3)");
+    fb_bound_rule *rule = parsed(expression);
     fb_peer_match match;
     fb_text text = {0};
 
-    (void)state;
     fb_peer_find(&match, fb_peer_project_find("kvpress"), rule, false);
     fb_peer_print_json(&match, &text);
-    assert_string_equal(
-        fb_text_string(&text),
-        "{\"class\": \"AdaKVPress\", \"arguments\": {\"press\": {\"class\": "
-        "\"CURPress\", "
-        "\"arguments\": {\"num_sinks\": 4, \"leverage_type\": \"kv_product\", "
-        "\"use_random_leverage\": false, \"use_local_approximation\": true, "
-        "\"local_window_size\": 16}}, \"alpha_safeguard\": 0.3}}");
+    assert_string_equal(fb_text_string(&text), wanted);
     fb_text_clear(&text);
     fb_bound_rule_free(rule);
+}
+
+static void all_arguments_of_a_press_are_json(void **state)
+{
+    (void)state;
+    is_json("adakv(cur:edge=kvpress,safeguard=0.3)",
+            "{\"class\": \"AdaKVPress\", \"arguments\": {\"press\": {\"class\": "
+            "\"CURPress\", \"arguments\": {\"num_sinks\": 4, \"leverage_type\": "
+            "\"kv_product\", \"use_random_leverage\": false, "
+            "\"use_local_approximation\": true, \"local_window_size\": 16}}, "
+            "\"alpha_safeguard\": 0.3}}");
+    is_json("composite(kvcompose)",
+            "{\"class\": \"KVComposePress\", \"arguments\": {\"structured\": true, "
+            "\"agg_task\": \"max\", \"agg_group\": \"mean\", \"agg_head\": \"mean\", "
+            "\"add_v_norm\": false, \"add_mean_across_heads\": true, "
+            "\"keep_token_lower_bound\": 0}}");
+    is_json("random", "{\"class\": \"RandomPress\", \"arguments\": {\"seed\": null}}");
+    is_json("lava", "null");
 }
 
 static void a_refused_name_says_why_and_what_is_near(void **state)
