@@ -392,13 +392,13 @@ typedef struct fb_rule {
     fb_tensor (*edit)(fb_ops *ops, const fb_edit_input *in, const void *params);
 } fb_rule;
 
-/* Of all structs that rule and program share, three digits each: one that grows without a
+/* Made of the sizes of all structs that rule and program share: one that grows without a
  * new FB_RULE_ABI is noticed. */
 /* clang-format off */
 #define FB_RULE_SIZE                                                                   \
-    (sizeof(fb_rule) + 1000 * (sizeof(fb_choices) + 1000 * (sizeof(fb_signals) +       \
-     1000 * (sizeof(fb_share_input) + 1000 * (sizeof(fb_spread_input) +                \
-     1000 * sizeof(fb_select_input))))))
+    (sizeof(fb_rule) + 512 * (sizeof(fb_choices) + 512 * (sizeof(fb_signals) +         \
+     512 * (sizeof(fb_share_input) + 512 * (sizeof(fb_spread_input) +                  \
+     512 * (sizeof(fb_select_input) + 512 * sizeof(fb_edit_input)))))))
 /* clang-format on */
 #define FB_RULE_HEAD .abi = FB_RULE_ABI, .size = FB_RULE_SIZE
 

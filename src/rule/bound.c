@@ -390,6 +390,14 @@ fb_status fb_bound_rule_context(const fb_bound_rule *rule, fb_status status)
                         : fb_context(status, "%.*s", FB_MOST_SHOWN, file->path);
 }
 
+fb_tensor fb_bound_rule_end(const fb_bound_rule *rule, fb_ops *ops, fb_tensor out)
+{
+    const fb_rule_file *file = fb_bound_rule_file(rule);
+
+    if (file != NULL) fb_ops_context(ops, "%.*s", FB_MOST_SHOWN, file->path);
+    return out;
+}
+
 const fb_rule_file *fb_bound_rule_file(const fb_bound_rule *rule)
 {
     const fb_rule_file *file = rule->file;
