@@ -21,7 +21,8 @@ static const fb_option options[] = {
 
 static const char *kind_name(fb_rule_kind kind)
 {
-    static const char *const names[] = {"rule", "wrapper", "allocation", "control", "edit"};
+    static const char *const names[] = {"rule", "wrapper", "allocation", "control",
+                                        "edit"};
 
     return names[kind];
 }
