@@ -71,9 +71,12 @@ static fb_status check_label(const char *label, const fb_bound_rule *rule)
 {
     fb_bound_rule *named = NULL;
     bool is_expression;
+    fb_status status;
 
     if (strpbrk(label, "=,") == NULL) return FB_OK;
-    is_expression = fb_rule_parse(&named, label) == FB_OK &&
+    status = fb_rule_parse(&named, label);
+    if (status == FB_NO_MEMORY) return status;
+    is_expression = status == FB_OK &&
                     strcmp(fb_bound_rule_text(named), fb_bound_rule_text(rule)) == 0;
     fb_bound_rule_free(named);
     if (is_expression) return FB_OK;
