@@ -208,7 +208,8 @@ static fb_status print_text(fb_bound_rule *bound)
     if (params.n > 0) fb_text_puts(&text, bound->n_inner > 0 ? "," : ":");
     fb_text_puts(&text, fb_text_string(&params));
     if (bound->n_inner > 0) fb_text_puts(&text, ")");
-    status = fb_text_status(&text);
+    status = fb_text_status(&params);
+    if (status == FB_OK) status = fb_text_status(&text);
     if (status == FB_OK) {
         bound->text = fb_strdup(fb_text_string(&text));
         if (bound->text == NULL) status = fb_fail(FB_NO_MEMORY, "no memory for a rule");

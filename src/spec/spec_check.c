@@ -73,9 +73,12 @@ static fb_status check_label(const fb_spec *spec, const char *label,
 {
     fb_bound_rule *named = NULL;
     bool is_expression;
+    fb_status status;
 
     if (strpbrk(label, "=,") == NULL) return FB_OK;
-    is_expression = fb_rule_parse_with(&named, label, &spec->files) == FB_OK &&
+    status = fb_rule_parse_with(&named, label, &spec->files);
+    if (status == FB_NO_MEMORY) return status;
+    is_expression = status == FB_OK &&
                     strcmp(fb_bound_rule_text(named), fb_bound_rule_text(rule)) == 0;
     fb_bound_rule_free(named);
     if (is_expression) return FB_OK;
