@@ -74,19 +74,22 @@ endif
 .PHONY: all embed demo test test-real test-long test-torch test-torch-real test-torch-versions digest-probe bench parity fuzz web install clean help FORCE
 all: $(if $(CLI_SOURCES),$(PROGRAM)) $(LIB) $(if $(filter release debug,$(VARIANT)),$(EMBED)) ## the program and the library (the default)
 
+# Loaded rules call what error.h, op.h and rule.h declare: with the hidden rest that is what
+# -rdynamic exports.
 $(PROGRAM): $(CLI_OBJECTS) $(LIB)
 	echo "link $@"
-	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(CC) $(LDFLAGS) -rdynamic -o $@ $^ $(LDLIBS)
 
 $(LIB): $(LIB_OBJECTS)
 	rm -f $@
 	$(AR) rcs $@ $^
 
-# For other people's processes: what embed.h declares is exported, what that needs is linked.
+# For other people's processes: what embed.h declares is exported, and for loaded rules what
+# they call; what that needs is linked, and calls its own.
 embed: $(EMBED) ## libflexbudget.so, for the Python module
 $(EMBED): $(EMBED_OBJECTS) $(LIB)
 	echo "link $@"
-	$(CC) $(LDFLAGS) -shared -Wl,--no-undefined -Wl,-soname,libflexbudget.so -o $@ $^ -ldl -lpthread
+	$(CC) $(LDFLAGS) -shared -Wl,--no-undefined -Wl,-Bsymbolic-functions -Wl,-soname,libflexbudget.so -o $@ $^ -ldl -lpthread
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags
 	mkdir -p $(@D)
@@ -148,7 +151,7 @@ TESTS := $(filter $(BUILD)/tests/fuzz/% $(foreach room,$(ROOMS),$(BUILD)/tests/$
          $(wildcard tests/cli/run.py $(ROOMS:%=tests/%/run_*.py) $(ROOMS:%=tests/%/run_*.sh))
 REAL_TESTS := $(filter $(BUILD)/tests/real/test_%,$(REAL_BUILT)) $(wildcard tests/real/run_*.py tests/real/run_*.sh)
 RUN_TESTS := FLEXBUDGET_PROGRAM=$(abspath $(PROGRAM)) FLEXBUDGET_BUILD=$(abspath $(BUILD)) tools/run_tests.py
-LINK_TEST = echo "test $@"; $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $@.d -o $@ $(filter %.c %.a,$^) $(LDLIBS)
+LINK_TEST = echo "test $@"; $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -rdynamic -MMD -MP -MF $@.d -o $@ $(filter %.c %.a,$^) $(LDLIBS)
 
 $(BUILD)/tests/%: tests/%.c $(LIB) $(BUILD)/flags
 	mkdir -p $(@D)
@@ -194,7 +197,7 @@ fuzz: $(if $(TARGET),$(BUILD)/tests/fuzz/fuzz_$(TARGET)) ## TARGET=gguf SECONDS=
 
 # --- the same digest on every CPU: only libc and threads, so that it runs under qemu ---
 PROBE := $(wildcard tests/probe/*.c)
-PROBE_SOURCES := $(PROBE) $(filter-out src/ops/torch/%.c %/json.c %/yaml.c %/terminal.c %/shown.c,$(filter $(foreach part,base ops model cache \
+PROBE_SOURCES := $(PROBE) $(filter-out src/ops/torch/%.c src/rule/load.c %/json.c %/yaml.c %/terminal.c %/shown.c,$(filter $(foreach part,base ops model cache \
                  rule select engine,src/$(part)/%) rules/%,$(LIB_SOURCES) $(ISA_SOURCES)))
 PROBE_OBJECTS := $(PROBE_SOURCES:%.c=build/aarch64/obj/%.o)
 CROSS := aarch64-linux-gnu-gcc
@@ -216,7 +219,7 @@ digest-probe: $(if $(PROBE),$(BUILD)/digest_probe build/aarch64/digest_probe) ##
 # --- checks: tools/check_NAME.sh or .py each; `make check-NAME` runs one ---
 CHECKS := format layers headers errors docs scripts warnings symbols tidy
 check: $(CHECKS:%=check-%) ## format, layers, headers, errors, documents, warnings, symbols, tidy
-check-symbols: $(LIB) $(EMBED)
+check-symbols: $(PROGRAM) $(LIB) $(EMBED)
 check-warnings check-tidy: $(BUILD_ID)
 $(CHECKS:%=check-%): check-%:
 	CHECK_FLAGS='$(CPPFLAGS) $(BASE_CFLAGS) $(WARNINGS)' BUILD=$(BUILD) tools/check_$*.[sp]* && echo "check-$*: passed"

@@ -90,6 +90,7 @@ const fb_rule fb_rule_adakv = {
     .source = "Feng et al. 2024, arXiv:2407.11550",
     .runs = FB_RUNS_ONE_SHOT,
     .n_inner = 1,
+    .needs = FB_COMPARES_HEADS,
     .params = adakv_params,
     .params_bytes = sizeof(struct adakv),
     .share = share,

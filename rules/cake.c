@@ -38,6 +38,7 @@ static void choose(const void *params, fb_choices *choices)
     const struct cake *cake = params;
 
     choices->reads = FB_READS_WINDOW_ATTENTION;
+    choices->compares = FB_COMPARES_LAYERS;
     choices->window = cake->window;
     choices->unscored_last = cake->window;
     choices->pool_average = cake->kernel;

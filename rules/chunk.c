@@ -9,7 +9,10 @@
  * scores are summed over kv heads, which then keep the same chunks. Protected entries come
  * first, one by one; a chunk that has some is judged by its other entries, or, under
  * cut=first, stays before the others (in kvpress the window has the highest score of all, so
- * that the chunk it begins in wins).
+ * that the chunk it begins in wins). cut=page also keeps the last chunk while it is not full:
+ * with fill=none the chunks are pages of a paged cache, of which whole ones leave, but never
+ * the one that is being written. (Streams would need pages that stay where they were written:
+ * a chunk is cut by places in the cache, and a protected entry alone may break one.)
  *
  * Source   Liu et al. 2025, "ChunkKV: Semantic-Preserving KV Cache Compression for Efficient
  *          Long-Context LLM Inference", arXiv:2502.00299 (size 10); as ChunkKVPress of kvpress
@@ -20,9 +23,9 @@
  */
 #include <flexbudget/rule.h>
 
-enum { TOKEN, NONE };  /* fill */
-enum { SHARED, OWN };  /* heads */
-enum { SCORE, FIRST }; /* cut */
+enum { TOKEN, NONE };        /* fill */
+enum { SHARED, OWN };        /* heads */
+enum { SCORE, FIRST, PAGE }; /* cut */
 enum { CHUNKS = 1, PLACES = 2 };
 
 struct chunk {
@@ -37,7 +40,7 @@ static const fb_param chunk_params[] = {
             "what is done with room for less than a chunk"),
     FB_WORD(struct chunk, heads, SHARED, "shared|own", "paper, kvpress 0.5.5",
             "the same chunks in all heads of a layer, or each head its own"),
-    FB_WORD(struct chunk, cut, SCORE, "score|first", "FlexBudget (kvpress: first)",
+    FB_WORD(struct chunk, cut, SCORE, "score|first|page", "FlexBudget (kvpress: first)",
             "what becomes of chunks of which a part is protected"),
     FB_PARAM_END,
 };
@@ -92,8 +95,8 @@ static fb_tensor means(fb_ops *ops, const fb_select_input *in, fb_tensor scores,
     const fb_tensor there = fb_pieces(ops, ones, in->first, chunk->size, 0);
     fb_tensor mean = fb_div(ops, fb_sum(ops, all, PLACES), fb_sum(ops, there, PLACES));
 
-    if (chunk->cut == FIRST && e.is_first_cut) mean = put(ops, mean, 0, -FB_LOWEST);
-    if (chunk->cut == FIRST && e.is_last_cut)
+    if (chunk->cut != SCORE && e.is_first_cut) mean = put(ops, mean, 0, -FB_LOWEST);
+    if ((chunk->cut != SCORE && e.is_last_cut) || (chunk->cut == PAGE && e.last > 0))
         mean = put(ops, mean, fb_size(ops, mean, CHUNKS) - 1, -FB_LOWEST);
     return mean;
 }

@@ -52,5 +52,6 @@ const fb_rule fb_rule_composite = {
     .source = "Akulov et al. 2025, arXiv:2509.05165",
     .runs = FB_RUNS_ONE_SHOT,
     .n_inner = 1,
+    .needs = FB_COMPARES_LAYERS,
     .spread = spread,
 };

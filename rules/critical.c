@@ -16,7 +16,6 @@
  */
 #include <flexbudget/rule.h>
 
-enum { WIDTH = 2 };
 static const double HIGHEST = 3e38; /* above any score */
 
 struct critical {
@@ -40,25 +39,12 @@ static void choose(const void *params, fb_choices *choices)
     choices->planes = 2;
 }
 
-/* N [kv_heads, m] of the oldest m entries. */
-static fb_tensor output_norm(fb_ops *ops, const fb_signals *see, int64_t m)
-{
-    const int64_t d = see->head_dim, g = see->kv_heads, r = see->heads / g;
-    const int64_t width = fb_size(ops, see->output_weight, 1);
-    const fb_tensor values = fb_narrow(ops, see->values, 1, 0, m);
-    const fb_tensor weight =
-        fb_reshape(ops, see->output_weight, 3, (int64_t[]){g, r * width, d});
-    const fb_tensor output = fb_abs(ops, fb_bmm(ops, values, false, weight, true));
-
-    return fb_scale(ops, fb_sum(ops, output, WIDTH), 1 / (double)r);
-}
-
 static fb_tensor wrap(fb_ops *ops, const fb_signals *see, const fb_tensor *inner,
                       const void *params)
 {
     const struct critical *critical = params;
     const fb_tensor epsilon = fb_full(ops, 1, (int64_t[]){1}, critical->epsilon);
-    const fb_tensor norm = output_norm(ops, see, fb_size(ops, inner[0], 1));
+    const fb_tensor norm = fb_output_norm(ops, see, fb_size(ops, inner[0], 1));
     const fb_tensor second = fb_mul(ops, fb_add(ops, inner[0], epsilon, 1), norm);
 
     return fb_cat(ops, inner[0], second, 0);
@@ -69,23 +55,19 @@ static fb_tensor count_first(fb_ops *ops, const fb_select_input *in,
                              const struct critical *critical)
 {
     const int64_t n_protected = in->m - fb_size(ops, in->scores, 1);
-    fb_tensor all = FB_NONE;
-    int64_t sum = 0, sure, equal;
+    double count[FB_MAX_KV_HEADS];
+    int64_t sum = 0, sure;
 
     for (int64_t g = 0; g < in->kv_heads; g++)
         sum += in->k[g] + n_protected;
-    equal = sum / in->kv_heads;
-    sure = (int64_t)((double)equal * critical->safeguard);
+    sure = (int64_t)((double)(sum / in->kv_heads) * critical->safeguard);
     for (int64_t g = 0; g < in->kv_heads; g++) {
         int64_t first = (int64_t)((double)(in->k[g] + n_protected) * critical->first);
-        fb_tensor one;
 
         first = (first > sure ? first : sure) - n_protected;
-        if (first > in->k[g]) first = in->k[g];
-        one = fb_full(ops, 2, (int64_t[]){1, 1}, (double)first);
-        all = g == 0 ? one : fb_cat(ops, all, one, 0);
+        count[g] = (double)(first < in->k[g] ? first : in->k[g]);
     }
-    return all;
+    return fb_column(ops, count, in->kv_heads);
 }
 
 static fb_tensor select(fb_ops *ops, const fb_select_input *in, const void *params)

@@ -43,6 +43,7 @@ static void choose(const void *params, fb_choices *choices)
     const struct cur *cur = params;
 
     choices->reads = FB_READS_KEYS | FB_READS_VALUES;
+    choices->compares = FB_COMPARES_HEADS;
     choices->sink = cur->sink;
 }
 

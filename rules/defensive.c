@@ -24,7 +24,7 @@
  */
 #include <flexbudget/rule.h>
 
-enum { QUERIES = 1, COLUMNS = 2, WIDTH = 2 };
+enum { QUERIES = 1, COLUMNS = 2 };
 enum { TRUE_BIAS, CODE_BIAS };
 /* Of `order`. Random layers of 2 heads and 3000 entries can take hundreds; with 24, 4 in 100
  * choices of 2 or 3 heads were not the authors', by at most 1.2 % of what is kept. */
@@ -54,6 +54,7 @@ static void choose(const void *params, fb_choices *choices)
 
     choices->reads =
         FB_READS_WINDOW_ATTENTION | FB_READS_VALUES | FB_READS_OUTPUT_WEIGHT;
+    choices->compares = FB_COMPARES_LAYERS;
     choices->window = defensive->window;
     choices->unscored_last = defensive->window;
     if (defensive->kernel % 2 == 0)
@@ -97,13 +98,7 @@ static fb_tensor worst_case(fb_ops *ops, const fb_signals *see, fb_tensor attent
 /* N over its sum, [kv_heads, c]. */
 static fb_tensor output_share(fb_ops *ops, const fb_signals *see, int64_t c)
 {
-    const int64_t d = see->head_dim, g = see->kv_heads, r = see->heads / g;
-    const int64_t width = fb_size(ops, see->output_weight, 1);
-    const fb_tensor values = fb_narrow(ops, see->values, 1, 0, c);
-    const fb_tensor weight =
-        fb_reshape(ops, see->output_weight, 3, (int64_t[]){g, r * width, d});
-    const fb_tensor output = fb_bmm(ops, values, false, weight, true);
-    const fb_tensor norm = fb_sum(ops, fb_abs(ops, output), WIDTH);
+    const fb_tensor norm = fb_output_norm(ops, see, c);
     const fb_tensor sum =
         fb_maximum(ops, fb_sum(ops, norm, 0), number(ops, SMALLEST_SUM));
 

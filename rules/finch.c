@@ -35,6 +35,7 @@ static void choose(const void *params, fb_choices *choices)
     const struct finch *finch = params;
 
     choices->reads = FB_READS_WINDOW_ATTENTION | FB_READS_POSITION;
+    choices->compares = FB_COMPARES_LAYERS;
     choices->window = finch->window;
     choices->unscored_last = finch->window;
 }

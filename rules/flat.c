@@ -49,6 +49,7 @@ const fb_rule fb_rule_flat = {
     .source = "Kim et al. 2025, arXiv:2505.23416",
     .runs = FB_RUNS_ONE_SHOT,
     .n_inner = 1,
+    .needs = FB_COMPARES_LAYERS,
     .params = flat_params,
     .params_bytes = sizeof(struct flat),
     .spread = spread,

@@ -31,6 +31,7 @@ static void choose(const void *params, fb_choices *choices)
     const struct h2o *h2o = params;
 
     choices->reads = FB_READS_ATTENTION_SUM;
+    choices->compares = FB_COMPARES_LAYERS;
     choices->state_rows = 1;
     choices->recent_quota = h2o->recent;
 }

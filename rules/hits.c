@@ -52,6 +52,7 @@ const fb_rule fb_rule_hits = {
     .source = "Zhou et al. 2024, arXiv:2412.14838",
     .runs = FB_RUNS_ONE_SHOT,
     .n_inner = 1,
+    .needs = FB_COMPARES_LAYERS,
     .params = hits_params,
     .params_bytes = sizeof(struct hits),
     .spread = spread,

@@ -19,6 +19,7 @@ static void choose(const void *params, fb_choices *choices)
 {
     (void)params;
     choices->reads = FB_READS_KEYS;
+    choices->compares = FB_COMPARES_HEADS;
 }
 
 /* x [kv_heads, rows, d] with every row at length 1. */

@@ -52,6 +52,7 @@ static void choose(const void *params, fb_choices *choices)
     const struct lacache *lacache = params;
 
     choices->reads = FB_READS_POSITION;
+    choices->compares = FB_COMPARES_LAYERS;
     choices->sink = lacache->start;
 }
 

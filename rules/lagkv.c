@@ -46,6 +46,8 @@ static void choose(const void *params, fb_choices *choices)
     const struct lagkv *lagkv = params;
 
     choices->reads = FB_READS_KEYS | FB_READS_VALUES | FB_READS_POSITION;
+    /* places are the same in all heads */
+    choices->compares = lagkv->cross != 0 ? FB_COMPARES_HEADS : FB_COMPARES_NOTHING;
     choices->sink = lagkv->sink;
     choices->min_tokens = lagkv->sink + 2 * lagkv->lag;
 }

@@ -35,6 +35,7 @@ static void choose(const void *params, fb_choices *choices)
     const struct lava *lava = params;
 
     choices->reads = FB_READS_WINDOW_ATTENTION | FB_READS_VALUES;
+    choices->compares = FB_COMPARES_HEADS;
     choices->window = lava->window;
     choices->unscored_last = lava->window;
     choices->pool_max = lava->kernel;

@@ -49,6 +49,7 @@ static void choose(const void *params, fb_choices *choices)
     const struct leverage *leverage = params;
 
     choices->reads = FB_READS_KEYS | FB_READS_ROTATION;
+    choices->compares = FB_COMPARES_LAYERS;
     choices->sink = leverage->skip_first;
     choices->recent = leverage->skip_last;
     choices->min_tokens = leverage->skip_first + leverage->skip_last + 1;

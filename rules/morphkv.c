@@ -34,6 +34,7 @@ static void choose(const void *params, fb_choices *choices)
     const struct morphkv *morphkv = params;
 
     choices->reads = FB_READS_KEYS | FB_READS_QUERIES;
+    choices->compares = FB_COMPARES_LAYERS;
     choices->queries = morphkv->window;
     choices->unscored_last = morphkv->window;
 }

@@ -49,6 +49,7 @@ static void choose(const void *params, fb_choices *choices)
     const struct noncausal *noncausal = params;
 
     choices->reads = FB_READS_KEYS | FB_READS_VALUES | FB_READS_QUERIES;
+    choices->compares = FB_COMPARES_LAYERS;
     choices->queries = INT64_MAX;
     choices->sink = noncausal->skip_first;
     choices->recent = noncausal->skip_last;

@@ -17,6 +17,7 @@ static void choose(const void *params, fb_choices *choices)
 {
     (void)params;
     choices->reads = FB_READS_ATTENTION_SUM | FB_READS_POSITION;
+    choices->compares = FB_COMPARES_LAYERS;
     choices->state_rows = 1;
 }
 

@@ -16,6 +16,7 @@ static void choose(const void *params, fb_choices *choices)
 {
     (void)params;
     choices->reads = FB_READS_RANDOM;
+    choices->compares = FB_COMPARES_LAYERS;
 }
 
 static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)

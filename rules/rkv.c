@@ -19,8 +19,7 @@
 #include <flexbudget/rule.h>
 
 enum { NONE, LAST };
-enum { ENTRIES = 1, OTHERS = 2, CHANNELS = 2 };
-static const double SMALLEST = 1e-12; /* length of a key */
+enum { ENTRIES = 1 };
 
 struct rkv {
     int64_t window, kernel, retain;
@@ -46,6 +45,7 @@ static void choose(const void *params, fb_choices *choices)
     const struct rkv *rkv = params;
 
     choices->reads = FB_READS_KEYS | FB_READS_QUERIES | FB_READS_POSITION;
+    choices->compares = FB_COMPARES_LAYERS;
     choices->queries = rkv->window;
     choices->unscored_last = rkv->window;
 }
@@ -64,44 +64,13 @@ static fb_tensor attention(fb_ops *ops, const fb_signals *see, int64_t n)
     return fb_mean(ops, fb_softmax(ops, x), 1);
 }
 
-/* 1 for the last 1 of each row of x [.., .., m] of zeros and ones. */
-static fb_tensor last_of(fb_ops *ops, const fb_signals *see, fb_tensor x)
-{
-    const int64_t shape[] = {see->kv_heads, see->m, 1};
-    const fb_tensor all = fb_reshape(ops, fb_sum(ops, x, OTHERS), 3, shape);
-    const fb_tensor before = fb_less(ops, fb_cumsum(ops, x), all);
-
-    return fb_add(ops, x, fb_mul(ops, x, before), -1);
-}
-
-/* R [kv_heads, m]. */
-static fb_tensor redundancy(fb_ops *ops, const fb_signals *see, const struct rkv *rkv)
-{
-    const int64_t g = see->kv_heads, m = see->m, column[] = {g, m, 1};
-    const fb_tensor here = fb_reshape(ops, see->position, 3, column);
-    const fb_tensor there = fb_reshape(ops, see->position, 3, (int64_t[]){g, 1, m});
-    const fb_tensor other =
-        fb_add(ops, fb_less(ops, here, there), fb_less(ops, there, here), 1);
-    const fb_tensor square = fb_sum(ops, fb_mul(ops, see->keys, see->keys), CHANNELS);
-    const fb_tensor least = fb_full(ops, 1, (int64_t[]){1}, SMALLEST);
-    const fb_tensor length = fb_maximum(ops, fb_sqrt(ops, square), least);
-    const fb_tensor unit = fb_div(ops, see->keys, fb_reshape(ops, length, 3, column));
-    fb_tensor s = fb_mul(ops, fb_bmm(ops, unit, false, unit, true), other), spared;
-
-    if (rkv->retain == LAST) {
-        spared = fb_less(ops, fb_full(ops, 1, (int64_t[]){1}, rkv->alike), s);
-        spared = last_of(ops, see, spared);
-        s = fb_add(ops, s, fb_mul(ops, s, spared), -1);
-    }
-    return fb_softmax(ops, fb_mean(ops, s, 1));
-}
-
 static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
 {
     const struct rkv *rkv = params;
     const int64_t n = see->m - rkv->window;
     const fb_tensor a = fb_max_pool1d(ops, attention(ops, see, n), rkv->kernel);
-    const fb_tensor r = fb_narrow(ops, redundancy(ops, see, rkv), ENTRIES, 0, n);
+    const fb_tensor r = fb_narrow(
+        ops, fb_redundancy(ops, see, rkv->alike, rkv->retain == LAST), ENTRIES, 0, n);
     const fb_tensor past =
         fb_add(ops, fb_scale(ops, a, rkv->weight), r, rkv->weight - 1);
 

@@ -53,6 +53,7 @@ static void choose(const void *params, fb_choices *choices)
     const struct snapkv *snapkv = params;
 
     choices->reads = FB_READS_WINDOW_ATTENTION;
+    choices->compares = FB_COMPARES_LAYERS;
     choices->window = snapkv->window;
     choices->unscored_last = snapkv->window;
     if (snapkv->pool == MAXIMUM)

@@ -28,6 +28,7 @@ static void choose(const void *params, fb_choices *choices)
     const struct streaming_llm *streaming_llm = params;
 
     choices->reads = FB_READS_POSITION;
+    choices->compares = FB_COMPARES_LAYERS;
     choices->sink = streaming_llm->sink;
 }
 

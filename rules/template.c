@@ -28,6 +28,7 @@ static void choose(const void *params, fb_choices *choices)
     const struct template_ *template = params;
 
     choices->reads = FB_READS_WINDOW_ATTENTION;
+    choices->compares = FB_COMPARES_LAYERS;
     choices->window = template->window;
     choices->unscored_last = template->window; /* the window itself has no score */
 }

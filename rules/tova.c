@@ -34,6 +34,7 @@ static void choose(const void *params, fb_choices *choices)
     const struct tova *tova = params;
 
     choices->reads = FB_READS_WINDOW_ATTENTION;
+    choices->compares = FB_COMPARES_LAYERS;
     choices->window = 1;
     choices->unscored_last = tova->protect_last;
     choices->group = tova->heads == LAYER ? FB_GROUP_LAYER : FB_GROUP_MEAN;

@@ -92,17 +92,15 @@ static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
 static fb_tensor count_large(fb_ops *ops, const fb_select_input *in, double large)
 {
     const int64_t n_protected = in->m - fb_size(ops, in->scores, ENTRIES);
-    fb_tensor all = FB_NONE;
+    double count[FB_MAX_KV_HEADS];
 
     for (int64_t g = 0; g < in->kv_heads; g++) {
         const int64_t n =
             (int64_t)((double)(in->k[g] + n_protected) * large) - in->first;
-        const fb_tensor one =
-            fb_full(ops, 2, (int64_t[]){1, 1}, (double)(n < in->k[g] ? n : in->k[g]));
 
-        all = g == 0 ? one : fb_cat(ops, all, one, 0);
+        count[g] = (double)(n < in->k[g] ? n : in->k[g]);
     }
-    return all;
+    return fb_column(ops, count, in->kv_heads);
 }
 
 static fb_tensor select(fb_ops *ops, const fb_select_input *in, const void *params)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import operators
 
-PLACES = "src include rules tasks tests tools docs data experiments bench web python".split()
+PLACES = "src include rules tasks tests tools docs data experiments examples bench web python".split()
 PATH = re.compile(rf"`((?:{'|'.join(PLACES)})/[\w./*|-]*|\.ci/\w+|[A-Z]+\.md)`")
 TARGET = re.compile(r"\bmake ([a-z][a-z-]*)(?![\w/-])")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
@@ -71,7 +71,7 @@ def main():
               if name != "all" and f"make {name}" not in written]
     wrong += [f"{folder}: not mentioned in docs/" for folder in Path("src").iterdir()
               if folder.is_dir() and f"`{folder}`" not in written]
-    for folder in ("include", "src", "rules", "tasks", "tests"):
+    for folder in ("include", "src", "rules", "tasks", "tests", "examples"):
         for path in sorted(Path(folder).rglob("*.[ch]")):
             wrong += check_heading(path)
     if not operators.is_up_to_date():

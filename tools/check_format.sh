@@ -5,7 +5,7 @@
 #
 # SPDX-License-Identifier: MIT
 set -euo pipefail
-mapfile -t files < <(find include src rules tasks tests tools -name '*.[ch]' ! -name list.h 2>/dev/null | sort)
+mapfile -t files < <(find include src rules tasks examples tests tools -name '*.[ch]' ! -name list.h 2>/dev/null | sort)
 if [ -n "${FIX-}" ]; then
     clang-format -i "${files[@]}"
 else

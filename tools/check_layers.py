@@ -29,6 +29,7 @@ BELOW = {
     "cli": "base ops model cache rule select engine task stats store spec experiment report",
 }
 LISTS = {"rules/list.h": "src/rule/registry.c", "rules/presets.h": "src/rule/registry.c",
+         "rules/refused.h": "src/rule/registry.c", "rules/peers.h": "src/rule/peer.c",
          "tasks/list.h": "src/task/registry.c"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)
 

@@ -5,9 +5,12 @@
 #   exit, abort, stdout     base/error.o alone; the library never prints and never ends
 #   libm                    not where bits are promised: functions of our own instead
 #   names                   everything that other files can see starts with fb_
+#   exports                 the program: what loaded rules call (error.h, op.h, rule.h);
+#                           libflexbudget.so: that, and what embed.h declares
 #
 # SPDX-License-Identifier: MIT
 set -uo pipefail
+root=$PWD
 cd "${BUILD:?}/obj" || exit 1
 failed=0
 
@@ -20,6 +23,14 @@ report() { # WHY: lines "FILE SYMBOL"
         echo "$file: $symbol: $1"
         failed=1
     done
+}
+declares() { # HEADER...: functions that they declare
+    (cd "$root/include/flexbudget" && sed 's,/\*.*,,' "$@") |
+        sed -nE '/^(typedef|#| \*)/d; s/^(FB_EXPORT |FB_MUST_USE )*[a-z].*[ *](fb_[a-z0-9_]+)\(.*/\2/p' | sort -u
+}
+exports() { # FILE: but for what the C compiler puts into every program
+    nm -D --defined-only "$1" | sed 's/.* //' |
+        grep -vE '^(_IO_stdin_used|__bss_start|__data_start|data_start|_edata|_end|_start)$' | sort
 }
 calls() { # PATTERN: reads files, writes "FILE SYMBOL" of undefined symbols that match
     xargs nm -A -u | sed -nE "s/^([^:]*): +U ($1)(@.*)?\$/\1 \2/p"
@@ -40,12 +51,12 @@ report "libm differs between machines; use the functions of ops/" < <(
 report "names that others see start with fb_" < <(
     library "${parts[@]}" | xargs nm -A -g --defined-only |
         sed -nE 's/^([^:]*):[0-9a-f]+ [A-Z] (.*)$/\1 \2/p' | grep -v ' fb_')
+report "the program exports what error.h, op.h and rule.h declare, nothing else" < <(
+    { exports ../flexbudget && declares error.h op.h rule.h; } | sort | uniq -u | sed 's/^/flexbudget /')
 shared=../libflexbudget.so
 if [ -e $shared ]; then
-    report "libflexbudget.so exports what embed.h declares, nothing else" < <(
-        { nm -D --defined-only $shared | sed 's/.* //' &&
-            grep -oE '\bfb_(guest|event)_\w+\(' "$OLDPWD/include/flexbudget/embed.h" | tr -d "(" | sort -u; } |
-            sort | uniq -u | sed 's/^/libflexbudget.so /')
+    report "libflexbudget.so exports what loaded rules call and embed.h declares, nothing else" < <(
+        { exports $shared && declares error.h op.h rule.h embed.h; } | sort | uniq -u | sed 's/^/libflexbudget.so /')
     report "libflexbudget.so is linked with the C library alone" < <(
         readelf -d $shared | sed -nE 's/.*NEEDED.*\[(.*)\]/\1/p' | grep -vE '^(libc|ld-linux[^.]*)\.so' |
             sed 's/^/libflexbudget.so /')

@@ -4,7 +4,8 @@
  * and queries are described by address and strides, read where they lie, and what comes
  * back are the positions that stay. Scores and sets are made by the very rule and the
  * very selection that the program uses, over the operators of the host's own PyTorch.
- * libflexbudget.so exports these functions and nothing else.
+ * libflexbudget.so exports these functions, what loaded rules call (rule.h), and nothing
+ * else.
  *
  *     fb_guest_open       the operators, once per thread and device
  *     fb_event_open       a rule and a budget for a context
@@ -76,6 +77,9 @@ FB_EXPORT int fb_guest_abi(void);
 FB_EXPORT FB_MUST_USE fb_status fb_guest_open(fb_guest **out, const char *torch,
                                               const char *device);
 FB_EXPORT void fb_guest_close(fb_guest *guest); /* takes NULL */
+/* A shared object of rules (rule.h): expressions on this guest know their names from now
+ * on. One that is there already is left. What the file does when it is loaded is run. */
+FB_EXPORT FB_MUST_USE fb_status fb_guest_load(fb_guest *guest, const char *path);
 
 /* FB_USAGE for rules and budgets that are not understood, FB_UNSUPPORTED for rules that
  * read what is not there yet, FB_BUDGET for a budget below one entry per head. The

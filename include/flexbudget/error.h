@@ -32,6 +32,9 @@ typedef enum fb_status {
 
 #define FB_MUST_USE __attribute__((warn_unused_result))
 
+/* Rules in a file of their own (rule.h) find these functions in the program. */
+#pragma GCC visibility push(default)
+
 /* Records the sentence for this thread and returns `status`, which must not be
  * FB_OK. */
 fb_status fb_fail(fb_status status, const char *format, ...)
@@ -48,6 +51,8 @@ const char *fb_error_message(void);
 /* The exit code that the program uses for `status`, and its general meaning. */
 int fb_status_exit_code(fb_status status);
 const char *fb_status_meaning(fb_status status);
+
+#pragma GCC visibility pop
 
 /* For functions that own nothing: passes a failure on. */
 #define FB_TRY(call)                                                                   \

@@ -22,7 +22,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#pragma GCC visibility push(default) /* as in error.h */
+
 enum { FB_MAX_DIMS = 4 };
+enum { FB_MAX_KV_HEADS = 512 }; /* of a layer: what arrays on the stack have room for */
 
 /* A backend, its scopes, its ledger and its first failure. */
 typedef struct fb_ops fb_ops;
@@ -116,5 +119,7 @@ fb_tensor fb_topk(fb_ops *ops, fb_tensor a, int64_t k);
 fb_tensor fb_rank(fb_ops *ops, fb_tensor a);
 /* Elements of the last dimension picked by `index` (i64), same leading dimensions. */
 fb_tensor fb_gather(fb_ops *ops, fb_tensor a, fb_tensor index);
+
+#pragma GCC visibility pop
 
 #endif

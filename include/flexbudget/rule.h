@@ -12,7 +12,7 @@
  * event; n - tokens read; w - rows of the observation window; heads - query heads.
  *
  * rules/template.c is a rule that works, to be copied. One file in rules/, one line in
- * rules/list.h.
+ * rules/list.h; or a shared object of its own (at the end).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -21,7 +21,11 @@
 
 #include <flexbudget/op.h>
 
+/* Grows with every change of a struct or of the meaning of a function here or in op.h: a
+ * file made for another number is refused. */
 enum { FB_RULE_ABI = 1 };
+
+#pragma GCC visibility push(default) /* as in error.h */
 
 /* --- signals --- */
 
@@ -36,17 +40,23 @@ typedef enum fb_signal {
     FB_READS_FUTURE = 1 << 6,  /* attention not yet paid: not deployable */
     FB_READS_QUERIES = 1 << 7, /* and sets `queries` */
     FB_READS_OUTPUT_WEIGHT = 1 << 8,
-    FB_READS_ROTATION = 1 << 9, /* and may call fb_rotation */
+    FB_READS_ROTATION = 1 << 9,         /* and may call fb_rotation */
+    FB_READS_ATTENTION_BLOCK = 1 << 10, /* in `update` alone */
+    FB_READS_RESIDUAL = 1 << 11,        /* of a context that is read at once */
+    FB_READS_REPLAY = 1 << 12,          /* the same; and sets `replay` */
+    FB_READS_DOCUMENT_FUTURE = 1 << 13, /* of all questions: not deployable either */
 } fb_signal;
 
 /* One layer at an eviction event. Tensors that were not asked for are FB_NONE. */
 typedef struct fb_signals {
     int64_t layer, n_layers;
     int64_t heads, kv_heads, head_dim;
-    int64_t n;                  /* tokens read so far */
-    int64_t m;                  /* entries in the cache */
-    fb_tensor keys;             /* [kv_heads, m, head_dim], after rotary embedding */
-    fb_tensor values;           /* [kv_heads, m, head_dim] */
+    int64_t n;        /* tokens read so far */
+    int64_t m;        /* entries in the cache */
+    int64_t next;     /* position of the next token, for rotations: n, or m where
+                                   entries are renumbered */
+    fb_tensor keys;   /* [kv_heads, m, head_dim], after rotary embedding */
+    fb_tensor values; /* [kv_heads, m, head_dim] */
     fb_tensor window_attention; /* [heads, w, m] rows of the last w queries */
     fb_tensor attention_sum;    /* [heads, m] over every query that saw the entry; in
                                    `update` over those of the block */
@@ -54,23 +64,56 @@ typedef struct fb_signals {
     fb_tensor position;         /* [kv_heads, m] absolute position, f32 */
     fb_tensor random;           /* [kv_heads, m] uniform in (0, 1), by seed and place */
     fb_tensor future_attention; /* [heads, m] mean over question's and answer's rows */
+    fb_tensor document_future;  /* [heads, m] mean over the rows of all questions of the
+                                   document and their answers */
     fb_tensor queries; /* [heads, t, head_dim] of the last t = min(queries, n) tokens,
                                 after rotary embedding, each at its own position */
+    /* In `update`: rows of the block's t queries, query i the token of entry m - t + i, 0 at
+     * what it does not see; and, for one that reads FB_READS_RANDOM as well, as many
+     * uniform numbers in (0, 1). [heads, t, m] */
+    fb_tensor block_attention, block_random;
     fb_tensor
-        output_weight; /* [heads, width, head_dim]: what the output projection makes
+        output_weight;  /* [heads, width, head_dim]: what the output projection makes
                                 of the values of a query head */
-    double scale;      /* of the logits of attention */
+    fb_tensor residual; /* [m] per token the cosine of the residual stream before and
+                           after the attention of the layer is added */
+    fb_tensor replay_attention; /* [heads, m] the most that an entry got when its piece
+                                   of the context was read again, or the mean of a draft:
+                                   see fb_replay */
+    double scale;               /* of the logits of attention */
     const struct fb_rotary *rotary; /* for fb_rotation */
 } fb_signals;
 
 /* x [heads, m] to its mean over the query heads of each kv head [kv_heads, m]. */
 fb_tensor fb_group_mean(fb_ops *ops, const fb_signals *see, fb_tensor x);
 
+/* x [n], one number for each kv head say, as a column [n, 1]. */
+fb_tensor fb_column(fb_ops *ops, const double *x, int64_t n);
+/* Of the oldest m entries the mean over the query heads h of each kv head of
+ * || W_O[h] v ||_1 [kv_heads, m]: how much the value moves the output. Reads FB_READS_VALUES
+ * and FB_READS_OUTPUT_WEIGHT. */
+fb_tensor fb_output_norm(fb_ops *ops, const fb_signals *see, int64_t m);
+
+/* block_attention to its mean over the query heads of each kv head [kv_heads, t, m]. */
+fb_tensor fb_block_mean(fb_ops *ops, const fb_signals *see);
+/* 1 where a query of the block sees the entry, else 0: [t, m]. */
+fb_tensor fb_block_seen(fb_ops *ops, const fb_signals *see);
+
 /* Elements of x [rows, n], less their mean, over their deviation (divisor N - 1, at least
  * `least`), both of all of them. */
 fb_tensor fb_standardise(fb_ops *ops, fb_tensor x, double least);
+/* Squares of the distances of the rows of a [B, n, d] and b [B, m, d], at least 0:
+ * [B, n, m]. */
+fb_tensor fb_square_distances(fb_ops *ops, fb_tensor a, fb_tensor b);
 /* x [rows, n] between `first` and `last` columns of its largest element. */
 fb_tensor fb_with_best_around(fb_ops *ops, fb_tensor x, int64_t first, int64_t last);
+
+/* How much of each entry others say as well [kv_heads, m], of keys and positions: softmax
+ * over j of the mean over i of the cosine of keys i and j, 0 with itself. `spare_last`: of
+ * each row i the last j with a cosine above `alike` counts as 0 too (Cai et al. 2025,
+ * arXiv:2505.24133). */
+fb_tensor fb_redundancy(fb_ops *ops, const fb_signals *see, double alike,
+                        bool spare_last);
 
 /* cosine, sine [n, r/2] of the model's rotation at positions first, first + step, ...
  * (without the factor on their size that some scalings add: keys and queries have it). */
@@ -93,6 +136,45 @@ typedef enum fb_group {
     FB_GROUP_LAYER, /* mean over all query heads, one score for all kv heads */
 } fb_group;
 
+/* Of which rows the scores can be set against each other, for an allocation that does: a norm
+ * of a key means little beside that of another head's, a share of attention as much. */
+typedef enum fb_compares {
+    FB_COMPARES_NOTHING,
+    FB_COMPARES_HEADS,  /* of a layer */
+    FB_COMPARES_LAYERS, /* and of all layers */
+} fb_compares;
+
+/* What follows the context is read, and looks at it. With `draft` that is so many tokens of a
+ * greedy answer behind the end of the user's turn, and their mean attention counts. Otherwise
+ * the context is read a second time behind itself, piece by piece, each as if the others
+ * had not been: a piece follows a text, and what ends a user's turn in the model's
+ * template. A model without a tokenizer for the text reads the piece alone.
+ *
+ * The network sees the whole context. What counts is a softmax of its own: of every query
+ * over `sinks`, the entries of the piece and the tokens read again up to its own, or with
+ * `sees_all` over the whole context and these. */
+typedef struct fb_replay {
+    int64_t piece; /* tokens of the context; INT64_MAX: all at once; 0: no replay */
+    const char *first, *later; /* text before the first and other pieces; NULL: none */
+    int64_t
+        overlap; /* last tokens of the piece before that end the text of a later one */
+    int64_t sinks; /* first tokens of the context */
+    bool sees_all;
+    int64_t draft;  /* tokens; 0: the context is read again. Nothing else is set then */
+    bool by_hidden; /* that of each query is divided by the norm of what attention read
+                       of its token */
+} fb_replay;
+
+/* Rows that tables are read against and that choose nothing: the experiment knows what stays,
+ * or what is read instead. Built-in ones alone. */
+typedef enum fb_reference {
+    FB_REFERENCE_NONE,        /* a rule like any other */
+    FB_REFERENCE_NO_EVIDENCE, /* all but the tokens that hold the answer */
+    FB_REFERENCE_EVIDENCE,    /* these alone, and what the experiment protects */
+    FB_REFERENCE_QUANTISED,   /* everything, in `bits` a number */
+    FB_REFERENCE_REREAD, /* as many of the last tokens, read anew without the others */
+} fb_reference;
+
 /* A rule's place in the product of choices. Zero is the plain choice everywhere. */
 typedef struct fb_choices {
     uint32_t reads;  /* fb_signal bits */
@@ -106,8 +188,18 @@ typedef struct fb_choices {
     int64_t unscored_last; /* newest entries for which the score is not defined: kept */
     int64_t sink, recent;  /* published protection; counts under `published` only */
     double recent_quota;   /* share of the budget that is the newest entries' */
-    int64_t min_tokens; /* with fewer tokens the rule falls back to sinks + recents */
-    bool keeps_all;     /* evicts nothing, whatever the budget */
+    int64_t block; /* entries are chosen as if the text came in blocks of so many tokens
+                      behind the first of the budget; 0: at once */
+    int64_t min_tokens;   /* with fewer tokens the rule falls back to sinks + recents */
+    fb_compares compares; /* what its scores can be compared with */
+    bool
+        updates_at_events; /* the state: `update` is called before `score`, not after each
+                               block */
+    fb_replay replay;
+    bool
+        keeps_all; /* chooses nothing, whatever the budget: all stays, or `reference` */
+    fb_reference reference;
+    int64_t bits; /* of a number that is quantised */
 } fb_choices;
 
 /* --- parameters --- */
@@ -153,6 +245,8 @@ typedef enum fb_rule_kind {
     FB_KIND_RULE,       /* scores entries */
     FB_KIND_WRAPPER,    /* turns the scores of its inner rules into another score */
     FB_KIND_ALLOCATION, /* shares the budget between heads, on its inner rule's scores */
+    FB_KIND_CONTROL,    /* draws as many entries as its inner rule chooses; no hooks */
+    FB_KIND_EDIT,       /* changes the values that its inner rule keeps */
 } fb_rule_kind;
 
 enum { FB_RUNS_ONE_SHOT = 1, FB_RUNS_STREAMING = 2 };
@@ -225,6 +319,14 @@ typedef struct fb_select_input {
     const int64_t *k; /* [kv_heads] how many of the columns stay */
 } fb_select_input;
 
+/* One kv head of a layer once it is known which k of its m entries stay; in the order of
+ * the text. Their number, their keys and their places are not to be changed. */
+typedef struct fb_edit_input {
+    int64_t layer, n_layers, kv_head, kv_heads;
+    fb_tensor kept_keys, kept_values;       /* [1, k, head_dim] */
+    fb_tensor dropped_keys, dropped_values; /* [1, m - k, head_dim], m - k > 0 */
+} fb_edit_input;
+
 /* Below every number; in an order: leaves even where the budget has room. */
 #define FB_LOWEST (-__builtin_inf())
 
@@ -236,7 +338,7 @@ fb_tensor fb_from_pieces(fb_ops *ops, fb_tensor x, int64_t first, int64_t n);
 
 typedef struct fb_rule {
     int abi;     /* FB_RULE_ABI */
-    size_t size; /* sizeof(fb_rule) */
+    size_t size; /* FB_RULE_SIZE */
     fb_rule_kind kind;
     const char *name;
     const char *summary; /* one line */
@@ -244,6 +346,7 @@ typedef struct fb_rule {
     const char *source;  /* paper or code the formula comes from */
     unsigned runs;       /* FB_RUNS_... */
     int n_inner;         /* rules between the brackets of a wrapper or allocation */
+    fb_compares needs;   /* allocations: what the scores between the brackets must be */
     const fb_param *params;
     size_t params_bytes;
 
@@ -279,14 +382,37 @@ typedef struct fb_rule {
     /* Rules with a state: after each block of tokens, the new state [kv_heads, state_rows,
      * m] from the old one, which is 0 for the block's own entries (the newest). Signals of
      * attention are those of the block's queries. A context that is read at once is one
-     * block. */
+     * block, or, for rules that read FB_READS_ATTENTION_BLOCK, several. With
+     * `updates_at_events` instead at each eviction, before `score`, which has the same signals
+     * and the new state; entries that came since the last have 0. */
     fb_tensor (*update)(fb_ops *ops, const fb_signals *see, const void *params);
 
-    /* Later steps of the plan; refused while the engine does not call them. */
-    void (*edit)(void);
-    void (*replay)(void);
+    /* Edits: new values [1, k, head_dim] of the entries that stay in a head; it is called
+     * where some do not. */
+    fb_tensor (*edit)(fb_ops *ops, const fb_edit_input *in, const void *params);
 } fb_rule;
 
-#define FB_RULE_HEAD .abi = FB_RULE_ABI, .size = sizeof(fb_rule)
+/* Made of the sizes of all structs that rule and program share: one that grows without a
+ * new FB_RULE_ABI is noticed. */
+/* clang-format off */
+#define FB_RULE_SIZE                                                                   \
+    (sizeof(fb_rule) + 512 * (sizeof(fb_choices) + 512 * (sizeof(fb_signals) +         \
+     512 * (sizeof(fb_share_input) + 512 * (sizeof(fb_spread_input) +                  \
+     512 * (sizeof(fb_select_input) + 512 * sizeof(fb_edit_input)))))))
+/* clang-format on */
+#define FB_RULE_HEAD .abi = FB_RULE_ABI, .size = FB_RULE_SIZE
+
+/* --- rules in a file of their own ---
+ * A shared object that is built with these headers alone, and has once, at the end,
+ *
+ *     FB_EXPORT_RULES(&mine, &other);
+ *
+ * is loaded as `--rules ./mine.so`: examples/rule/. Every struct is checked before it is
+ * used, and so is all that comes out of its functions; the functions themselves are
+ * machine code, run with the rights of whoever loads it. */
+extern const fb_rule *const fb_rules[]; /* in the shared object; NULL at the end */
+#define FB_EXPORT_RULES(...) const fb_rule *const fb_rules[] = {__VA_ARGS__, NULL}
+
+#pragma GCC visibility pop
 
 #endif

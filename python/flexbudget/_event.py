@@ -5,6 +5,7 @@ SPDX-License-Identifier: MIT
 import contextlib
 import ctypes
 import operator
+import os
 import threading
 import weakref
 from dataclasses import dataclass, field
@@ -58,17 +59,28 @@ class Kept:
 # --- operators, once per thread and list of devices ---
 
 _of_thread = threading.local()
+_files = []  # shared objects of rules, which all of them know
 
 
 class _Operators:
     """An fb_guest; closed when its thread and the last event on it are gone."""
 
     def __init__(self, devices):
-        self.thread, self.left = threading.get_ident(), []
+        self.thread, self.left, self.n_files = threading.get_ident(), [], 0
         self.handle = ctypes.c_void_p()
         check(library().fb_guest_open(ctypes.byref(self.handle), torch.__path__[0].encode(),
                                       ("torch:" + ",".join(devices)).encode()))
         weakref.finalize(self, _close_operators, self.handle, self.left).atexit = False
+
+    def load(self, path):
+        """A file of rules; one that is there already is left."""
+        check(library().fb_guest_load(self.handle, path))
+
+    def load_files(self):
+        """Those that have come since."""
+        while self.n_files < len(_files):
+            self.load(_files[self.n_files])
+            self.n_files += 1
 
 
 def _close_left(left):
@@ -88,7 +100,22 @@ def _operators(devices):
     if devices not in opened:
         opened[devices] = _Operators(devices)
     _close_left(opened[devices].left)
+    opened[devices].load_files()
     return opened[devices]
+
+
+def load(path):
+    """Rules of a shared object (`examples/rule`): expressions know their names from now on, in every thread.
+
+    It is machine code, and runs with the rights of this process.
+    """
+    path = os.fsencode(path)
+    if b"\0" in path:
+        raise Error(f"{path!r} is no path")
+    path = os.path.abspath(path)
+    _operators(("cpu",)).load(path)
+    if path not in _files:
+        _files.append(path)
 
 
 @contextlib.contextmanager

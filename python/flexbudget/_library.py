@@ -57,6 +57,7 @@ FUNCTIONS = {  # name: result, arguments
     "fb_guest_abi": (ctypes.c_int, []),
     "fb_guest_open": (ctypes.c_int, [ctypes.POINTER(POINTER), ctypes.c_char_p, ctypes.c_char_p]),
     "fb_guest_close": (None, [POINTER]),
+    "fb_guest_load": (ctypes.c_int, [POINTER, ctypes.c_char_p]),
     "fb_event_open": (ctypes.c_int, [ctypes.POINTER(POINTER), POINTER, ctypes.POINTER(About)]),
     "fb_event_close": (None, [POINTER]),
     "fb_event_rule": (ctypes.c_char_p, [POINTER]),

@@ -14,10 +14,10 @@ SPDX-License-Identifier: MIT
 import torch
 
 from ._attach import Attached, attach
-from ._event import Event, Kept, Signals
+from ._event import Event, Kept, Signals, load
 from ._library import Error
 
-__all__ = ["Attached", "Error", "Event", "Kept", "Signals", "attach", "select"]
+__all__ = ["Attached", "Error", "Event", "Kept", "Signals", "attach", "load", "select"]
 
 
 def _listed(x, name):

@@ -1,4 +1,4 @@
-/* file.c - whole files: mapped, read, replaced.
+/* file.c - whole files: mapped, read.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -263,72 +264,20 @@ fb_status fb_file_open(FILE **out, const char *path)
     return status;
 }
 
-/* --- writing --- */
-
-static fb_status write_all(int file, const char *bytes, size_t n)
+/* The table of sections is the last thing in such a file. */
+bool fb_file_is_cut_library(const char *path)
 {
-    while (n > 0) {
-        const ssize_t put = write(file, bytes, n);
-
-        if (put < 0 && errno == EINTR) continue;
-        if (put < 0) return fb_fail(FB_IO, "cannot write: %s", strerror(errno));
-        bytes += put;
-        n -= (size_t)put;
-    }
-    return FB_OK;
-}
-
-/* Writes and closes. On a disk full of reserves it is fsync or close that says so. */
-static fb_status write_and_close(int file, const void *bytes, size_t n, bool sync)
-{
-    fb_status status = write_all(file, bytes, n);
-
-    if (status == FB_OK && sync && fsync(file) != 0)
-        status = fb_fail(FB_IO, "cannot write: %s", strerror(errno));
-    if (close(file) != 0 && status == FB_OK)
-        status = fb_fail(FB_IO, "cannot write: %s", strerror(errno));
-    return status;
-}
-
-/* A device or a pipe cannot be replaced, it is written to. */
-static fb_status write_in_place(const char *path, const void *bytes, size_t n)
-{
-    const int file = open(path, O_WRONLY | O_CLOEXEC);
-
-    if (file < 0) return fb_fail(FB_IO, "cannot write: %s", strerror(errno));
-    return write_and_close(file, bytes, n, false);
-}
-
-/* `target` is the file itself, not a link to it. */
-static fb_status replace(const char *target, mode_t mode, const void *bytes, size_t n)
-{
-    static atomic_uint serial;
-    char beside[PATH_MAX];
-    fb_status status;
-    const int length = snprintf(beside, sizeof beside, "%s.%ld-%u.tmp", target,
-                                (long)getpid(), atomic_fetch_add(&serial, 1));
-    int file;
-
-    if (length < 0 || (size_t)length >= sizeof beside)
-        return fb_fail(FB_IO, "cannot write: %s", strerror(ENAMETOOLONG));
-    file = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    if (file < 0) return fb_fail(FB_IO, "cannot write: %s", strerror(errno));
-    status = write_and_close(file, bytes, n, true);
-    if (status == FB_OK && rename(beside, target) != 0)
-        status = fb_fail(FB_IO, "cannot write: %s", strerror(errno));
-    if (status != FB_OK) (void)unlink(beside);
-    return status;
-}
-
-fb_status fb_file_write(const char *path, const void *bytes, size_t n)
-{
+    Elf64_Ehdr head = {.e_shoff = 0};
     struct stat info;
-    char target[PATH_MAX];
+    FILE *file = NULL;
+    bool is_cut;
 
-    if (stat(path, &info) != 0) return replace(path, 0666, bytes, n);
-    if (S_ISDIR(info.st_mode)) return fb_fail(FB_IO, "cannot write: a folder");
-    if (!S_ISREG(info.st_mode)) return write_in_place(path, bytes, n);
-    if (realpath(path, target) == NULL)
-        return fb_fail(FB_IO, "cannot write: %s", strerror(errno));
-    return replace(target, info.st_mode & 0777, bytes, n);
+    if (fb_file_open(&file, path) != FB_OK) return false;
+    is_cut = fread(&head, sizeof head, 1, file) == 1 &&
+             fstat(fileno(file), &info) == 0 &&
+             memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 &&
+             (uint64_t)info.st_size <
+                 head.e_shoff + (uint64_t)head.e_shnum * head.e_shentsize;
+    (void)fclose(file);
+    return is_cut;
 }

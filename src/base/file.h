@@ -40,6 +40,9 @@ void fb_map_close(fb_map *map);
  * shorter, or cannot be read. For handlers of signals: takes no lock. */
 bool fb_map_holds(const void *address);
 
+/* A shared object (ELF) that was not copied to its end: the system's loader would be stopped
+ * by a signal where it has no more pages. */
+bool fb_file_is_cut_library(const char *path);
 /* Opens a file to be read in pieces; fclose it. */
 FB_MUST_USE fb_status fb_file_open(FILE **out, const char *path);
 /* A whole file of at most `most` bytes, with a zero byte behind it; free with
@@ -51,5 +54,22 @@ FB_MUST_USE fb_status fb_file_read_input(char **out, size_t *n_out, size_t most)
 /* Writes `path` by way of a temporary file beside it and a rename; mode and links of an
  * existing file stay, a device or pipe is written to. */
 FB_MUST_USE fb_status fb_file_write(const char *path, const void *bytes, size_t n);
+
+/* The same piece by piece (writer.c). Sticky: after the first failure nothing more is
+ * written, and fb_writer_close says so. */
+typedef struct fb_writer {
+    int file;        /* descriptor; -1: none */
+    char *target;    /* the file itself, not a link to it; NULL: written in place */
+    char *beside;    /* what will become it */
+    int error;       /* errno of the first failure; 0 */
+    const char *why; /* in place of an errno */
+} fb_writer;
+
+/* NULL: standard output. */
+void fb_writer_open(fb_writer *writer, const char *path);
+void fb_writer_add(fb_writer *writer, const void *bytes, size_t n);
+/* The new file takes the old one's place if all is well and so is `status`, which is
+ * passed on; else the old one stays. */
+FB_MUST_USE fb_status fb_writer_close(fb_writer *writer, fb_status status);
 
 #endif

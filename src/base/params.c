@@ -250,7 +250,7 @@ static fb_status set_word(const fb_param *row, void *values, const char *text)
     return FB_OK;
 }
 
-/* "unknown parameter 'windw'; did you mean 'window'?" or all there are. */
+/* "unknown parameter 'windw'; did you mean 'window'? it has window, kernel" */
 static fb_status refuse_key(const fb_param *rows, const char *key)
 {
     const char *names[MOST_ROWS] = {NULL}, *nearest;
@@ -258,17 +258,16 @@ static fb_status refuse_key(const fb_param *rows, const char *key)
     fb_status status;
     int n = 0;
 
-    for (; rows != NULL && rows[n].name != NULL && n < MOST_ROWS; n++)
-        names[n] = rows[n].name;
-    nearest = fb_nearest_word(key, names, n);
-    if (nearest != NULL)
-        return fb_fail(FB_USAGE, "unknown parameter '%.80s'; did you mean '%s'?", key,
-                       nearest);
     fb_text_init(&all, MOST_SENTENCE);
-    for (int i = 0; i < n; i++)
-        fb_text_printf(&all, "%s%s", i == 0 ? "" : ", ", names[i]);
-    status = fb_fail(FB_USAGE, "unknown parameter '%.80s'; it has %s", key,
-                     n == 0 ? "none" : fb_text_string(&all));
+    for (; rows != NULL && rows[n].name != NULL && n < MOST_ROWS; n++) {
+        names[n] = rows[n].name;
+        fb_text_printf(&all, "%s%s", n == 0 ? "" : ", ", names[n]);
+    }
+    nearest = fb_nearest_word(key, names, n);
+    status =
+        fb_fail(FB_USAGE, "unknown parameter '%.80s'; %s%s%sit has %s", key,
+                nearest == NULL ? "" : "did you mean '", nearest == NULL ? "" : nearest,
+                nearest == NULL ? "" : "'? ", n == 0 ? "none" : fb_text_string(&all));
     fb_text_clear(&all);
     return status;
 }

@@ -30,7 +30,8 @@ static fb_kv *find(const fb_cache *cache, int64_t slot, int64_t *there)
     return cache->kv[part];
 }
 
-static fb_status open_parts(fb_cache *cache, fb_ops *ops, const int64_t *capacity)
+static fb_status open_parts(fb_cache *cache, fb_ops *ops, fb_account account,
+                            const int64_t *capacity)
 {
     const int64_t heads = cache->shape.kv_heads;
     fb_status status = FB_OK;
@@ -39,7 +40,7 @@ static fb_status open_parts(fb_cache *cache, fb_ops *ops, const int64_t *capacit
         const int64_t first = cache->split.first[i] * heads;
 
         fb_ops_use_part(ops, i);
-        status = fb_kv_new(&cache->kv[i], ops, FB_ACCOUNT_kv, cache->shape.type,
+        status = fb_kv_new(&cache->kv[i], ops, account, cache->shape.type,
                            cache->shape.head_dim,
                            cache->split.first[i + 1] * heads - first, capacity + first);
     }
@@ -49,7 +50,7 @@ static fb_status open_parts(fb_cache *cache, fb_ops *ops, const int64_t *capacit
 
 /* Takes the memory of `capacity` [n_slots] entries, at once. */
 static fb_status open_arena(fb_cache **out, fb_ops *ops, const fb_cache_shape *shape,
-                            const int64_t *capacity)
+                            fb_account account, const int64_t *capacity)
 {
     fb_cache *cache = fb_zalloc(FB_ACCOUNT_other, sizeof *cache);
     fb_status status = FB_OK;
@@ -61,7 +62,7 @@ static fb_status open_arena(fb_cache **out, fb_ops *ops, const fb_cache_shape *s
         fb_zalloc(FB_ACCOUNT_other, (size_t)n_slots(shape) * sizeof *cache->entries);
     if (cache->entries == NULL) status = fb_fail(FB_NO_MEMORY, "no memory for a cache");
     cache->split = fb_split_of(ops, shape->layers);
-    if (status == FB_OK) status = open_parts(cache, ops, capacity);
+    if (status == FB_OK) status = open_parts(cache, ops, account, capacity);
     if (status != FB_OK) {
         fb_cache_free(cache);
         return status;
@@ -70,8 +71,8 @@ static fb_status open_arena(fb_cache **out, fb_ops *ops, const fb_cache_shape *s
     return FB_OK;
 }
 
-fb_status fb_cache_new(fb_cache **out, fb_ops *ops, const fb_cache_shape *shape,
-                       int64_t tokens)
+static fb_status open_new(fb_cache **out, fb_ops *ops, const fb_cache_shape *shape,
+                          fb_account account, int64_t tokens)
 {
     const size_t n = (size_t)n_slots(shape);
     int64_t *capacity = fb_alloc(FB_ACCOUNT_other, n * sizeof *capacity);
@@ -81,9 +82,51 @@ fb_status fb_cache_new(fb_cache **out, fb_ops *ops, const fb_cache_shape *shape,
     if (capacity == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a cache");
     for (size_t s = 0; s < n; s++)
         capacity[s] = tokens;
-    status = open_arena(out, ops, shape, capacity);
+    status = open_arena(out, ops, shape, account, capacity);
     fb_free(capacity);
     if (status == FB_OK) (*out)->tokens = tokens;
+    return status;
+}
+
+fb_status fb_cache_new(fb_cache **out, fb_ops *ops, const fb_cache_shape *shape,
+                       int64_t tokens)
+{
+    return open_new(out, ops, shape, FB_ACCOUNT_kv, tokens);
+}
+
+/* All entries of each slot of `from`, to the same slot. */
+static fb_status copy_slots(fb_cache *cache, fb_ops *ops, const fb_cache *from)
+{
+    const size_t bytes = (size_t)from->tokens * sizeof(int32_t);
+    int32_t *index = fb_alloc(FB_ACCOUNT_scratch, bytes);
+
+    if (index == NULL) return fb_fail(FB_NO_MEMORY, "no memory to copy a cache");
+    for (int64_t i = 0; i < from->tokens; i++)
+        index[i] = (int32_t)i;
+    for (int64_t s = 0; s < n_slots(&cache->shape); s++) {
+        int64_t to, old;
+        fb_kv *kv = find(cache, s, &to);
+        const fb_kv *all = find(from, s, &old);
+
+        fb_kv_copy(ops, kv, to, all, old, index, from->entries[s]);
+        cache->entries[s] = from->entries[s];
+    }
+    fb_free(index);
+    return fb_ops_status(ops);
+}
+
+fb_status fb_cache_copy(fb_cache **out, fb_ops *ops, const fb_cache *from)
+{
+    fb_cache *cache;
+    fb_status status;
+
+    *out = NULL;
+    FB_TRY(open_new(&cache, ops, &from->shape, FB_ACCOUNT_other, from->tokens));
+    status = copy_slots(cache, ops, from);
+    if (status == FB_OK)
+        *out = cache;
+    else
+        fb_cache_free(cache);
     return status;
 }
 
@@ -117,7 +160,7 @@ fb_status fb_cache_evict(fb_cache **out, fb_ops *ops, const fb_cache *full,
 
     *out = NULL;
     FB_TRY(check_kept(full, kept, budget_entries));
-    FB_TRY(open_arena(&cache, ops, &full->shape, kept->count));
+    FB_TRY(open_arena(&cache, ops, &full->shape, FB_ACCOUNT_kv, kept->count));
     for (int64_t s = 0; s < kept->n_slots; s++) {
         int64_t to, from;
         fb_kv *kv = find(cache, s, &to);
@@ -266,6 +309,28 @@ fb_status fb_cache_take_last(fb_cache *cache, fb_ops *ops, int64_t layer,
     }
     fb_free(index);
     return fb_ops_status(ops);
+}
+
+void fb_cache_read_slot(const fb_cache *cache, fb_ops *ops, int64_t slot,
+                        fb_tensor *keys_out, fb_tensor *values_out)
+{
+    int64_t there;
+    const fb_kv *kv = find(cache, slot, &there);
+
+    *keys_out = fb_kv_read(ops, kv, false, there, 1, cache->entries[slot]);
+    *values_out = fb_kv_read(ops, kv, true, there, 1, cache->entries[slot]);
+}
+
+void fb_cache_write_slot(fb_cache *cache, fb_ops *ops, int64_t slot, fb_tensor keys,
+                         fb_tensor values)
+{
+    const int64_t shape[] = {cache->entries[slot], 2 * cache->shape.head_dim};
+    const fb_tensor both = fb_cat(ops, keys, values, 2); /* [1, entries, 2*d] */
+    const int64_t at = 0;
+    int64_t there;
+    fb_kv *kv = find(cache, slot, &there);
+
+    fb_kv_write(ops, kv, fb_reshape(ops, both, 2, shape), 1, 0, 1, &there, &at);
 }
 
 void fb_cache_turn(fb_cache *cache, fb_ops *ops, int64_t slot, fb_tensor cosine,

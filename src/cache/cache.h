@@ -38,6 +38,9 @@ FB_MUST_USE fb_status fb_cache_evict(fb_cache **out, fb_ops *ops, const fb_cache
  * checks, and charged as if the entries moved. fb_free it. */
 FB_MUST_USE fb_status fb_cache_hide(uint8_t **out, fb_ops *ops, const fb_cache *full,
                                     const fb_kept *kept, int64_t budget_entries);
+/* A cache of as many tokens with the same entries, beside the budget (account `other`): for
+ * work whose outcome does not count. `from` has not been evicted from by fb_cache_evict. */
+FB_MUST_USE fb_status fb_cache_copy(fb_cache **out, fb_ops *ops, const fb_cache *from);
 void fb_cache_free(fb_cache *cache); /* takes NULL */
 
 /* All entries, all bytes. */
@@ -61,6 +64,12 @@ void fb_cache_empty(fb_cache *cache);
  * become the entries of `layer`. */
 FB_MUST_USE fb_status fb_cache_take_last(fb_cache *cache, fb_ops *ops, int64_t layer,
                                          const fb_cache *from);
+
+/* Keys and values of a slot [1, entries, d]; and what they become. */
+void fb_cache_read_slot(const fb_cache *cache, fb_ops *ops, int64_t slot,
+                        fb_tensor *keys_out, fb_tensor *values_out);
+void fb_cache_write_slot(fb_cache *cache, fb_ops *ops, int64_t slot, fb_tensor keys,
+                         fb_tensor values);
 
 /* Rotates the keys of a slot further: entry j by row j of cosine, sine [entries, r/2]. */
 void fb_cache_turn(fb_cache *cache, fb_ops *ops, int64_t slot, fb_tensor cosine,

@@ -8,6 +8,7 @@
 #include "cli/ask_live.h"
 #include "cli/cli.h"
 #include "cli/opening.h"
+#include "cli/peer_notes.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -176,6 +177,7 @@ static fb_status prepare(job *j)
     FB_TRY(fb_plan_ask(&j->plan, j->spec, j->model, &j->own, fb_open_problem,
                        &j->n_problems));
     fb_plan_notes(j->plan, 0, fb_open_warn, NULL);
+    fb_say_peers(j->line);
     return fb_ask_init(&j->ask, j->plan);
 }
 

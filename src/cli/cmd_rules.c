@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/params.h"
 #include "cli/cli.h"
+#include "cli/rules_names.h"
 
 #include <string.h>
 
@@ -19,9 +20,29 @@ static const fb_option options[] = {
     FB_OPTION_END,
 };
 
+/* What was asked for: everything there is, or what a file has; or one rule of it. */
+typedef struct asked {
+    fb_rule_files files;
+    const fb_rule_file *file; /* NULL: the built-in ones */
+    const char *name;         /* or expression; NULL: all of them */
+    const fb_rule *rule;      /* that it means */
+    fb_bound_rule *bound;     /* NULL for a wrapper by its name */
+} asked;
+
+static int rule_count(const asked *a)
+{
+    return a->file == NULL ? fb_rule_count() : a->file->n;
+}
+
+static const fb_rule *rule_at(const asked *a, int i)
+{
+    return a->file == NULL ? fb_rule_at(i) : &a->file->rules[i];
+}
+
 static const char *kind_name(fb_rule_kind kind)
 {
-    static const char *const names[] = {"rule", "wrapper", "allocation"};
+    static const char *const names[] = {"rule", "wrapper", "allocation", "control",
+                                        "edit"};
 
     return names[kind];
 }
@@ -36,12 +57,16 @@ static void print_reads(uint32_t reads, int64_t window, fb_text *out)
         {FB_READS_KEYS, "keys"},
         {FB_READS_VALUES, "values"},
         {FB_READS_ATTENTION_SUM, "attention summed over all queries"},
+        {FB_READS_ATTENTION_BLOCK, "attention of all queries, block by block"},
         {FB_READS_POSITION, "positions"},
         {FB_READS_RANDOM, "random numbers"},
         {FB_READS_FUTURE, "the future (not deployable)"},
+        {FB_READS_DOCUMENT_FUTURE, "the future of all questions (not deployable)"},
         {FB_READS_QUERIES, "queries"},
         {FB_READS_OUTPUT_WEIGHT, "the output projection"},
         {FB_READS_ROTATION, "rotations"},
+        {FB_READS_RESIDUAL, "the residual stream"},
+        {FB_READS_REPLAY, "attention of a second reading"},
     };
     const size_t begin = out->n;
 
@@ -74,13 +99,13 @@ static void list_presets(fb_text *out)
     fb_text_clear(&rows);
 }
 
-static void list_text(fb_text *out)
+static void list_text(const asked *a, fb_text *out)
 {
     fb_text rows = {0};
 
     fb_text_init(&rows, 0);
-    for (int i = 0; i < fb_rule_count(); i++) {
-        const fb_rule *rule = fb_rule_at(i);
+    for (int i = 0; i < rule_count(a); i++) {
+        const fb_rule *rule = rule_at(a, i);
 
         fb_text_printf(&rows, "%s%s\t%s\t%s\t%s\n", rule->name,
                        rule->n_inner > 0 ? "(...)" : "", kind_name(rule->kind),
@@ -88,8 +113,11 @@ static void list_text(fb_text *out)
     }
     fb_align(fb_text_string(&rows), out);
     fb_text_clear(&rows);
-    list_presets(out);
-    fb_text_printf(out, "\none explained: %s rules NAME\n", fb_say_program());
+    if (a->file == NULL) list_presets(out);
+    if (a->file == NULL) fb_rules_names_list(out);
+    fb_text_printf(out, "\none explained: %s rules ", fb_say_program());
+    if (a->file != NULL) fb_text_add_quoted(out, a->file->path);
+    fb_text_puts(out, a->file != NULL ? " NAME\n" : "NAME\n");
 }
 
 static void add_json_param(const fb_param *row, const void *values, fb_text *out)
@@ -150,21 +178,26 @@ static void add_json_presets(fb_text *out)
     fb_text_puts(out, "\n]");
 }
 
-static void list_json(const char *only, fb_text *out)
+static void list_json(const asked *a, fb_text *out)
 {
-    bool is_first = true;
+    const int n = a->rule != NULL ? 1 : rule_count(a);
 
-    fb_text_puts(out, "{\"format\": 1, \"rules\": [");
-    for (int i = 0; i < fb_rule_count(); i++) {
-        const fb_rule *rule = fb_rule_at(i);
-
-        if (only != NULL && strcmp(only, rule->name) != 0) continue;
-        fb_text_puts(out, is_first ? "\n  " : ",\n  ");
-        add_json_rule(rule, out);
-        is_first = false;
+    fb_text_puts(out, "{\"format\": 1");
+    if (a->file != NULL) {
+        fb_text_puts(out, ", \"file\": ");
+        fb_json_add_string(out, a->file->path);
+        fb_text_printf(out, ", \"sha256\": \"%s\"", a->file->sha256);
+    }
+    fb_text_puts(out, ", \"rules\": [");
+    for (int i = 0; i < n; i++) {
+        fb_text_puts(out, i == 0 ? "\n  " : ",\n  ");
+        add_json_rule(a->rule != NULL ? a->rule : rule_at(a, i), out);
     }
     fb_text_puts(out, "\n]");
-    if (only == NULL) add_json_presets(out);
+    if (a->rule == NULL && a->file == NULL) {
+        add_json_presets(out);
+        fb_rules_names_json(out);
+    }
     fb_text_puts(out, "}\n");
 }
 
@@ -192,12 +225,23 @@ static void add_params(const fb_rule *rule, fb_text *out)
     fb_text_clear(&rows);
 }
 
+/* Whether adakv(...) and the like may go around it. */
+static const char *compared(fb_compares compares)
+{
+    return compares == FB_COMPARES_LAYERS  ? "between heads and layers"
+           : compares == FB_COMPARES_HEADS ? "between heads"
+                                           : "within a head alone";
+}
+
 static void add_choices(const fb_bound_rule *bound, fb_text *out)
 {
     const fb_choices *c = fb_bound_rule_choices(bound);
 
     fb_text_puts(out, "reads      ");
-    print_reads(c->reads, c->window, out);
+    if (c->reference == FB_REFERENCE_NONE)
+        print_reads(c->reads, c->window, out);
+    else
+        fb_text_puts(out, "nothing: it is a row of an experiment");
     fb_text_puts(out, "\n");
     if (c->pool_average > 0)
         fb_text_printf(out, "smoothing  average over %lld\n",
@@ -217,6 +261,7 @@ static void add_choices(const fb_bound_rule *bound, fb_text *out)
                        "protects   %lld first and %lld last as published "
                        "(--protect published)\n",
                        (long long)c->sink, (long long)c->recent);
+    if (!c->keeps_all) fb_text_printf(out, "compares   %s\n", compared(c->compares));
     fb_text_printf(out, "state      %lld bytes per entry%s\n",
                    (long long)c->state_rows * (long long)sizeof(float),
                    c->state_rows > 0 ? " (under --protocol stream)" : "");
@@ -230,15 +275,17 @@ static void add_runs(const fb_rule *rule, fb_text *out)
                    rule->runs & FB_RUNS_STREAMING ? "stream" : "");
 }
 
-/* Of an expression, or (bound NULL) of a wrapper by its name. */
-static void one_text(const char *name, const fb_rule *rule, const fb_bound_rule *bound,
-                     fb_text *out)
+static void one_text(const asked *a, fb_text *out)
 {
+    const char *name = a->name;
+    const fb_rule *rule = a->rule;
+    const fb_bound_rule *bound = a->bound;
     const fb_preset *preset = fb_preset_find(name);
 
     if (preset != NULL)
         fb_text_printf(out, "%s - %s\nstands for %s\n\n", name, preset->summary,
                        preset->expression);
+    if (bound != NULL) fb_rules_names_stand_for(name, bound, out);
     fb_text_printf(out, "%s - %s\n", rule->name, rule->summary);
     if (rule->source != NULL) fb_text_printf(out, "source     %s\n", rule->source);
     fb_text_printf(out, "kind       %s%s%s\n", kind_name(rule->kind),
@@ -251,50 +298,81 @@ static void one_text(const char *name, const fb_rule *rule, const fb_bound_rule 
         fb_text_printf(out, "written    %s(rule%s)\n", rule->name,
                        rule->n_inner > 1 ? ", rule" : "");
     }
+    if (rule->needs != FB_COMPARES_NOTHING)
+        fb_text_printf(out, "needs      scores that compare %s\n",
+                       compared(rule->needs));
     add_runs(rule, out);
     add_params(rule, out);
 }
 
 /* A wrapper's name alone is no expression. */
-static fb_status find(const char *name, const fb_rule **rule, fb_bound_rule **bound)
+static fb_status find(asked *a)
 {
-    *bound = NULL;
-    *rule = fb_rule_find(name);
-    if (*rule != NULL && (*rule)->n_inner > 0) return FB_OK;
-    FB_TRY(fb_rule_parse(bound, name));
-    *rule = fb_bound_rule_get(*bound);
+    const fb_rule_file *from = NULL;
+
+    if (a->name == NULL) return FB_OK;
+    a->rule = fb_rule_find(a->name);
+    if (a->rule == NULL) a->rule = fb_rule_files_find(&a->files, a->name, &from);
+    if (a->rule != NULL && a->rule->n_inner > 0) return FB_OK;
+    FB_TRY(fb_rule_parse_with(&a->bound, a->name, &a->files));
+    a->rule = fb_bound_rule_get(a->bound);
     return FB_OK;
+}
+
+/* [FILE] [NAME] */
+static fb_status read_arguments(asked *a, const fb_line *line)
+{
+    const int n = line->n_arguments;
+    const bool has_file = n > 0 && fb_rule_is_file(line->arguments[0]);
+
+    if (n == 2 && !has_file)
+        return fb_fail(FB_USAGE,
+                       "'%s' is no file of rules, and one rule is explained at a time\n"
+                       "help: flexbudget rules ./mine.so NAME",
+                       line->arguments[0]);
+    if (has_file)
+        FB_TRY(fb_rule_files_add(&a->files, line->arguments[0], NULL, &a->file));
+    if (n > has_file) a->name = line->arguments[n - 1];
+    return find(a);
 }
 
 static fb_status print(const fb_line *line, fb_text *out)
 {
-    const char *name = line->n_arguments > 0 ? line->arguments[0] : NULL;
-    const fb_rule *rule = NULL;
-    fb_bound_rule *bound = NULL;
+    asked a = {0};
+    const bool is_json = fb_values_flag(&line->own, JSON);
+    fb_status status;
 
-    if (name != NULL) FB_TRY(find(name, &rule, &bound));
-    if (fb_values_flag(&line->own, JSON))
-        list_json(rule == NULL ? NULL : rule->name, out);
-    else if (rule != NULL)
-        one_text(name, rule, bound, out);
-    else
-        list_text(out);
-    fb_bound_rule_free(bound);
-    return FB_OK;
+    if (line->n_arguments == 1 &&
+        fb_rules_names_explain(line->arguments[0], is_json, out))
+        return FB_OK;
+    status = read_arguments(&a, line);
+    if (status == FB_OK && is_json)
+        list_json(&a, out);
+    else if (status == FB_OK && a.rule != NULL)
+        one_text(&a, out);
+    else if (status == FB_OK)
+        list_text(&a, out);
+    fb_bound_rule_free(a.bound);
+    fb_rule_files_clear(&a.files);
+    return status;
 }
 
 const fb_command fb_command_rules = {
     .name = "rules",
-    .arguments = "[NAME|EXPRESSION]",
+    .arguments = "[FILE.so] [NAME|EXPRESSION]",
     .summary = "the eviction rules; with a name: formula's source, parameters",
-    .about = "Lists the rules, wrappers and allocations that rule expressions are made "
-             "of and the presets that stand for some, or explains one: what it reads, "
-             "keeps and protects, its parameters "
-             "with the origin of each default.",
+    .about =
+        "Lists the rules, wrappers and allocations that rule expressions are made "
+        "of and the presets that stand for some, or explains one: what it reads, "
+        "keeps and protects, its parameters "
+        "with the origin of each default. Names of other projects and names that "
+        "are not offered are explained too; with a shared object of rules the same "
+        "of those in it.",
     .examples = "flexbudget rules snapkv\n"
                 "flexbudget rules 'adakv(snapkv:window=16)'\n"
+                "flexbudget rules 'kvpress:AdaKVPress(SnapKVPress(window_size=16))'\n"
                 "flexbudget rules --json",
     .options = options,
-    .most = 1,
+    .most = 2,
     .print = print,
 };

@@ -57,8 +57,7 @@ static fb_status read_experiment(fb_open_results *out, const char *path,
     return FB_OK;
 }
 
-/* What is about to be replaced holds no results. */
-static fb_status spare_results(const char *path)
+fb_status fb_results_spare(const char *path)
 {
     if (!fb_store_is_at(path)) return FB_OK;
     return fb_fail(FB_USAGE,
@@ -86,13 +85,35 @@ static fb_status check_finished(const fb_analysis *analysis, const char *path)
                    path, results->name);
 }
 
+static fb_status read_one(fb_open_results *out, const char *path,
+                          const char *experiment)
+{
+    FB_TRY(fb_store_open_read(&out->store, path));
+    return read_experiment(out, path, experiment);
+}
+
+fb_status fb_results_read(fb_open_results **out, const char *path,
+                          const char *experiment)
+{
+    fb_open_results *open = fb_zalloc(FB_ACCOUNT_other, sizeof *open);
+    fb_status status;
+
+    *out = NULL;
+    if (open == NULL) return fb_fail(FB_NO_MEMORY, "no memory for results");
+    status = read_one(open, path, experiment);
+    if (status == FB_OK)
+        *out = open;
+    else
+        fb_results_close(open, 1);
+    return status;
+}
+
 static fb_status open_one(fb_open_results *out, const char *path,
                           const char *experiment, const fb_analysis_options *asked)
 {
     fb_analysis_options chosen;
 
-    FB_TRY(fb_store_open_read(&out->store, path));
-    FB_TRY(read_experiment(out, path, experiment));
+    FB_TRY(read_one(out, path, experiment));
     FB_TRY(choose_options(out->results, asked, &chosen));
     FB_TRY(fb_analyse(&out->analysis, out->store, out->results, &chosen));
     return check_finished(out->analysis, path);
@@ -107,7 +128,7 @@ fb_status fb_results_open(fb_open_results **out, const fb_line *line,
     fb_status status = FB_OK;
 
     *out = NULL;
-    FB_TRY(spare_results(target));
+    FB_TRY(fb_results_spare(target));
     open = fb_zalloc(FB_ACCOUNT_other, fb_size_mul((size_t)n, sizeof *open));
     if (open == NULL) return fb_fail(FB_NO_MEMORY, "no memory for results");
     for (int i = 0; i < n && status == FB_OK; i++)

@@ -41,4 +41,10 @@ FB_MUST_USE fb_status fb_results_are_across(const fb_open_results *open, int n,
                                             bool *out);
 void fb_results_close(fb_open_results *results, int n); /* takes NULL */
 
+/* The same of one file, read and not analysed, finished or not: [1]. */
+FB_MUST_USE fb_status fb_results_read(fb_open_results **out, const char *path,
+                                      const char *experiment);
+/* FB_USAGE if the file there, which is about to be replaced, holds results. */
+FB_MUST_USE fb_status fb_results_spare(const char *path);
+
 #endif

@@ -4,6 +4,7 @@
  */
 #include "base/time.h"
 #include "cli/opening.h"
+#include "cli/peer_notes.h"
 #include "cli/run_job.h"
 #include "experiment/outline.h"
 
@@ -108,9 +109,10 @@ static fb_status add_time(const fb_job *job, const fb_outline *outline, fb_text 
     return FB_OK;
 }
 
-/* Warnings about the data of the tasks. */
+/* Warnings about the data of the tasks, notes about rules. */
 static void say_notes(const fb_job *job)
 {
+    fb_say_peers(job->line);
     for (int i = 0; i < job->spec->n_tasks; i++)
         fb_plan_notes(job->plan, i, fb_open_warn, NULL);
 }

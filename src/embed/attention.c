@@ -1,7 +1,7 @@
 /* attention.c - what the engine's context pass shows a rule, of queries and keys alone.
  *
  * Keys go into a cache of one layer, and the one attention kernel reduces its rows in
- * passing, in the same blocks. Of its result nothing is wanted but the signals, so keys
+ * passing, in the same blocks, which a rule that follows them is shown. Of its result nothing is wanted but the signals, so keys
  * stand in for the values: those may be of another width.
  *
  * SPDX-License-Identifier: MIT
@@ -43,9 +43,45 @@ static fb_tensor side_by_side(fb_event *event, const fb_outside *queries,
                       (int64_t[]){t, fb_size(event->ops, x, 1) * event->head_dim});
 }
 
-static void attend(fb_event *event, const fb_cache *cache, fb_tensor x, double scale,
-                   int64_t first_row, const fb_signals *see)
+/* The state of a rule that carries on from block to block, after one with these rows. */
+static void follow(fb_event *event, fb_tensor rows, fb_signals *see)
 {
+    fb_ops *ops = event->ops;
+    const uint32_t reads = fb_bound_rule_choices(event->rule)->reads;
+    const int64_t t = fb_size(ops, rows, 1), m = fb_size(ops, rows, 2);
+    const int64_t fresh[] = {event->kv_heads,
+                             fb_bound_rule_choices(event->rule)->state_rows, t};
+    fb_signals block = *see;
+    fb_tensor state;
+
+    block.n = block.m = m;
+    block.block_attention = rows;
+    if (reads & FB_READS_POSITION)
+        block.position = fb_signal_position(ops, event->kv_heads, m, NULL);
+    if (reads & FB_READS_RANDOM)
+        block.block_random = fb_signal_block_random(
+            ops, (fb_chance){event->seed, 0, FB_DRAWER_QUERY}, see->layer, event->heads,
+            event->kv_heads, t, m, NULL);
+    if (reads & FB_READS_ATTENTION_SUM) block.attention_sum = fb_sum(ops, rows, 1);
+    block.state = fb_full(ops, 3, fresh, 0);
+    if (see->state.id != 0) block.state = fb_cat(ops, see->state, block.state, 2);
+    state = fb_persist(ops, FB_ACCOUNT_signals,
+                       fb_bound_rule_update(event->rule, ops, &block, FB_AFTER_BLOCK));
+    fb_release(ops, see->state);
+    see->state = state;
+    see->window_attention =
+        fb_signal_window(ops, see->window_attention, rows, event->n,
+                         fb_bound_rule_window(event->rule, event->n));
+}
+
+static void attend(fb_event *event, const fb_cache *cache, fb_tensor x, double scale,
+                   int64_t first_row, fb_signals *see)
+{
+    const bool follows = fb_bound_rule_reads_block(event->rule);
+    const int64_t t = fb_size(event->ops, x, 0), m = fb_cache_part(cache, 0, 0).n;
+    const fb_tensor rows =
+        follows ? fb_full(event->ops, 3, (int64_t[]){event->heads, t, m}, 0)
+                : see->window_attention;
     fb_segment segments[FB_MAX_KV_HEADS];
     const fb_attend call = {.x = x,
                             .segments = segments,
@@ -55,24 +91,26 @@ static void attend(fb_event *event, const fb_cache *cache, fb_tensor x, double s
                             .head_dim = event->head_dim,
                             .scale = scale,
                             .sum = see->attention_sum,
-                            .rows = see->window_attention,
-                            .first_row = first_row};
+                            .rows = rows,
+                            .first_row = follows ? 0 : first_row};
 
     for (int64_t g = 0; g < event->kv_heads; g++)
         segments[g] = (fb_segment){.context = fb_cache_part(cache, 0, g)};
     (void)fb_attention(event->ops, &call);
+    if (follows) follow(event, rows, see);
 }
 
 int64_t fb_event_queries(const fb_event *event)
 {
-    return fb_bound_rule_reads_sum(event->rule)
+    return fb_bound_rule_reads_sum(event->rule) ||
+                   fb_bound_rule_reads_block(event->rule)
                ? event->n
                : fb_bound_rule_window(event->rule, event->n);
 }
 
 /* Tokens before the first query that is wanted only leave their keys. */
 static void pass(fb_event *event, fb_cache *cache, const fb_outside *queries,
-                 const fb_outside *keys, double scale, const fb_signals *see)
+                 const fb_outside *keys, double scale, fb_signals *see)
 {
     const int64_t n = event->n, first = n - fb_event_queries(event);
     const int64_t window = fb_bound_rule_window(event->rule, n);
@@ -104,9 +142,9 @@ void fb_event_attend(fb_event *event, const fb_outside *queries, const fb_outsid
     fb_cache *cache;
     fb_status status;
 
-    if (fb_bound_rule_reads_sum(event->rule))
+    if (fb_bound_rule_reads_sum(event->rule) && !fb_bound_rule_reads_block(event->rule))
         see->attention_sum = fb_full(ops, 2, (int64_t[]){event->heads, n}, 0);
-    if (window > 0)
+    if (window > 0 && !fb_bound_rule_reads_block(event->rule))
         see->window_attention =
             fb_full(ops, 3, (int64_t[]){event->heads, window, n}, 0);
     status = fb_cache_new(&cache, ops, &shape, n);
@@ -117,4 +155,12 @@ void fb_event_attend(fb_event *event, const fb_outside *queries, const fb_outsid
     fb_ops_move(ops, (fb_place){FB_PHASE_context, FB_SCOPE_attention});
     pass(event, cache, queries, keys, scale, see);
     fb_cache_free(cache);
+}
+
+void fb_event_forget(const fb_event *event, fb_signals *see)
+{
+    if (!fb_bound_rule_reads_block(event->rule)) return;
+    fb_release(event->ops, see->state);
+    fb_release(event->ops, see->window_attention);
+    see->state = see->window_attention = FB_NONE;
 }

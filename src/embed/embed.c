@@ -42,7 +42,13 @@ void fb_guest_close(fb_guest *guest)
 {
     if (guest == NULL) return;
     fb_ops_close(guest->ops);
+    fb_rule_files_clear(&guest->files);
     fb_free(guest);
+}
+
+fb_status fb_guest_load(fb_guest *guest, const char *path)
+{
+    return fb_rule_files_add(&guest->files, path, NULL, NULL);
 }
 
 /* --- opening an event --- */
@@ -87,9 +93,11 @@ static fb_tensor given_score(fb_ops *ops, const fb_signals *see, const void *par
     return see->attention_sum;
 }
 
-static fb_status bind(fb_event *event, const fb_event_about *about)
+static fb_status bind(fb_event *event, const fb_guest *guest,
+                      const fb_event_about *about)
 {
-    if (about->given == NULL) return fb_rule_parse(&event->rule, about->rule);
+    if (about->given == NULL)
+        return fb_rule_parse_with(&event->rule, about->rule, &guest->files);
     (void)snprintf(event->name, sizeof event->name, "%s", about->given);
     event->given = (fb_rule){FB_RULE_HEAD, .name = event->name, .score = given_score};
     return fb_rule_bind(&event->rule, &event->given);
@@ -118,6 +126,8 @@ static fb_status check_signals(const fb_event *event)
     const uint32_t reads = fb_bound_rule_choices(event->rule)->reads;
     const char *what = reads & FB_READS_OUTPUT_WEIGHT ? "output projection"
                        : reads & FB_READS_ROTATION    ? "rotary embedding"
+                       : reads & FB_READS_RESIDUAL    ? "residual stream"
+                       : reads & FB_READS_REPLAY      ? "attention of a second pass"
                                                       : NULL;
 
     if (what == NULL) return FB_OK;
@@ -127,15 +137,29 @@ static fb_status check_signals(const fb_event *event)
                    fb_bound_rule_text(event->rule), what);
 }
 
-static fb_status open_parts(fb_event *event, const fb_event_about *about)
+static fb_status open_parts(fb_event *event, const fb_guest *guest,
+                            const fb_event_about *about)
 {
     const size_t layers = (size_t)about->layers;
 
     FB_TRY(check_sizes(about));
-    FB_TRY(bind(event, about));
+    FB_TRY(bind(event, guest, about));
+    if (fb_bound_rule_choices(event->rule)->reference != FB_REFERENCE_NONE)
+        return fb_fail(FB_UNSUPPORTED, "'%s' is a row of an experiment, not a rule",
+                       fb_bound_rule_text(event->rule));
     if (!fb_bound_rule_is_deployable(event->rule))
         return fb_fail(FB_UNSUPPORTED,
                        "rule '%s' reads attention of what is still to come",
+                       fb_bound_rule_text(event->rule));
+    if (fb_bound_rule_choices(event->rule)->block > 0)
+        return fb_fail(
+            FB_UNSUPPORTED,
+            "rule '%s' scores entries anew as it chooses, and they are shown "
+            "once here",
+            fb_bound_rule_text(event->rule));
+    if (fb_bound_rule_edits(event->rule))
+        return fb_fail(FB_UNSUPPORTED,
+                       "rule '%s' changes values, and only what is kept is said here",
                        fb_bound_rule_text(event->rule));
     FB_TRY(check_signals(event));
     FB_TRY(open_budget(event, about));
@@ -166,7 +190,7 @@ fb_status fb_event_open(fb_event **out, fb_guest *guest, const fb_event_about *a
     event = fb_zalloc(FB_ACCOUNT_other, sizeof *event);
     if (event == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a rule");
     event->ops = guest->ops;
-    status = open_parts(event, about);
+    status = open_parts(event, guest, about);
     if (status != FB_OK) {
         fb_event_close(event);
         return status;
@@ -199,7 +223,7 @@ const char *fb_event_rule(const fb_event *event)
 
 static bool is_scored(const fb_event *event)
 {
-    return !fb_bound_rule_choices(event->rule)->keeps_all &&
+    return fb_bound_rule_scores(event->rule) &&
            !fb_select_falls_back(event->rule, event->n);
 }
 
@@ -286,6 +310,7 @@ static fb_signals see(fb_event *event, int64_t layer, const fb_outside *queries,
                     .head_dim = event->head_dim,
                     .n = event->n,
                     .m = event->n,
+                    .next = event->n,
                     .scale = scale};
 
     if ((reads & FB_READS_QUERIES) != 0 && queries != NULL)
@@ -295,8 +320,8 @@ static fb_signals see(fb_event *event, int64_t layer, const fb_outside *queries,
     if (reads & FB_READS_POSITION)
         s.position = fb_signal_position(ops, event->kv_heads, event->n, NULL);
     if (reads & FB_READS_RANDOM)
-        s.random = fb_signal_random(ops, event->seed, 0, layer, event->kv_heads,
-                                    event->n, NULL);
+        s.random = fb_signal_random(ops, (fb_chance){event->seed, 0, FB_DRAWER_RULE},
+                                    layer, event->kv_heads, event->n, NULL);
     return s;
 }
 
@@ -337,6 +362,7 @@ fb_status fb_event_layer(fb_event *event, int64_t layer, const fb_outside *queri
                          const fb_outside *keys, const fb_outside *values, double scale)
 {
     fb_signals signals;
+    fb_status status;
 
     if (!is_scored(event)) return FB_OK;
     if (event->given.name != NULL)
@@ -347,7 +373,9 @@ fb_status fb_event_layer(fb_event *event, int64_t layer, const fb_outside *queri
     signals = see(event, layer, queries, keys, values, scale);
     if (fb_event_queries(event) > 0)
         fb_event_attend(event, queries, keys, scale, &signals);
-    return leave(event, keep_score(event, layer, &signals));
+    status = keep_score(event, layer, &signals);
+    fb_event_forget(event, &signals);
+    return leave(event, status);
 }
 
 fb_status fb_event_scores(fb_event *event, int64_t layer, const fb_outside *scores)
@@ -387,6 +415,7 @@ fb_status fb_event_select(fb_event *event, fb_event_facts *out)
                                   .layers = event->layers,
                                   .kv_heads = event->kv_heads,
                                   .n = event->n,
+                                  .seed = event->seed,
                                   .scores = event->scores,
                                   .measured = event->measured};
     const fb_selection *s = &event->selection;

@@ -16,6 +16,7 @@
 
 struct fb_guest {
     fb_ops *ops; /* no scope is open between calls, so events do not meet in it */
+    fb_rule_files files;
 };
 
 struct fb_event {
@@ -35,9 +36,11 @@ struct fb_event {
 };
 
 /* attention.c - the attention that the rule reads, into `see`: of its window's rows, or
- * summed over all queries. */
+ * summed over all queries, or what the rule carries from block to block. */
 void fb_event_attend(fb_event *event, const fb_outside *queries, const fb_outside *keys,
                      double scale, fb_signals *see);
+/* After the score: what was put together from blocks. */
+void fb_event_forget(const fb_event *event, fb_signals *see);
 /* The attention of so many of the last queries it reads. */
 int64_t fb_event_queries(const fb_event *event);
 

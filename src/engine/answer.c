@@ -13,17 +13,16 @@
 #include "base/number.h"
 #include "engine/batch.h"
 #include "engine/measure.h"
+#include "engine/stream.h"
+#include "engine/talk.h"
 
 #include <string.h>
 
 /* A group at work. */
 struct group {
-    fb_reading *reading;
+    fb_talk talk;
     const fb_variant *const *variants;
     int n;
-    const fb_question *question;
-    const fb_answer_options *options;
-    fb_answer *out;
     fb_tail *tail;
     fb_batch_room room;
     fb_ledger **ledgers;        /* [n] scratch */
@@ -33,33 +32,24 @@ struct group {
     const fb_variant **members; /* [n] of `sequence` */
 };
 
-/* Places that the first pass shows: all of the reference, or the first of an answer
- * without one. */
-static int64_t places(const fb_question *question)
-{
-    return fb_larger(question->n_answer, 1);
-}
-
 /* Tokens that a tail holds: the same for every variant of the question. */
 static int64_t tail_tokens(const fb_question *question,
                            const fb_answer_options *options)
 {
-    const int64_t free_tokens = options->generate ? options->max_tokens : 0;
-
-    return question->n_prompt + fb_larger(question->n_answer, free_tokens);
+    return question->n_prompt + fb_talk_longest(question, options);
 }
 
 static void charge(const struct group *group, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
-        group->ledgers[i] = &group->out[group->sequence[i]].ledger;
-    fb_ops_charge(group->reading->engine->ops, group->ledgers, (int)n);
+        group->ledgers[i] = &group->talk.out[group->sequence[i]].ledger;
+    fb_ops_charge(group->talk.reading->engine->ops, group->ledgers, (int)n);
 }
 
 /* Of the members lined up in the group, `t` tokens each, in `ids`. */
 static fb_batch batch_of(const struct group *group, int64_t n, int64_t t)
 {
-    return (fb_batch){.reading = group->reading,
+    return (fb_batch){.reading = group->talk.reading,
                       .variants = group->members,
                       .n = n,
                       .t = t,
@@ -70,23 +60,12 @@ static fb_batch batch_of(const struct group *group, int64_t n, int64_t t)
                       .room = &group->room};
 }
 
-/* What greedy decoding says next, to `ids`; from hidden rows [n, 1, width]. */
-static fb_status choose(const struct group *group, fb_tensor hidden, int64_t n)
-{
-    const fb_engine *engine = group->reading->engine;
-    fb_ops *ops = engine->ops;
-
-    hidden = fb_reshape(ops, hidden, 2, (int64_t[]){n, engine->facts->width});
-    hidden = fb_linear(ops, hidden, fb_model_head(engine->model)); /* [n, vocabulary] */
-    return fb_argmax(ops, hidden, group->ids);
-}
-
 /* --- teacher forcing --- */
 
 static fb_batch forced_batch(const struct group *group, int64_t first, int64_t n)
 {
-    const fb_question *q = group->question;
-    const int64_t forced = places(q) - 1, t = q->n_prompt + forced;
+    const fb_question *q = group->talk.question;
+    const int64_t forced = fb_talk_places(q) - 1, t = q->n_prompt + forced;
 
     for (int64_t i = 0; i < n; i++) {
         int32_t *row = group->ids + i * t;
@@ -105,16 +84,16 @@ static fb_batch forced_batch(const struct group *group, int64_t first, int64_t n
 static fb_status begin(const struct group *group, fb_tensor hidden, int64_t first,
                        int64_t n)
 {
-    FB_TRY(choose(group, hidden, n));
+    FB_TRY(fb_talk_choose(&group->talk, hidden, n, group->ids));
     for (int64_t i = 0; i < n; i++)
-        group->out[first + i].top1[0] = group->ids[i];
+        group->talk.out[first + i].top1[0] = group->ids[i];
     return FB_OK;
 }
 
 static fb_status force(const struct group *group, int64_t first, int64_t n)
 {
-    const fb_question *q = group->question;
-    fb_ops *ops = group->reading->engine->ops;
+    const fb_question *q = group->talk.question;
+    fb_ops *ops = group->talk.reading->engine->ops;
     fb_batch batch = forced_batch(group, first, n);
     char trace[65];
     fb_tensor x;
@@ -126,12 +105,12 @@ static fb_status force(const struct group *group, int64_t first, int64_t n)
     status = fb_batch_run(&batch, &x);
     fb_trace_end(ops, trace);
     for (int64_t i = 0; i < n; i++)
-        memcpy(group->out[first + i].trace_answer, trace, sizeof trace);
+        memcpy(group->talk.out[first + i].trace_answer, trace, sizeof trace);
     if (status == FB_OK) {
-        x = fb_batch_hidden(&batch, x, q->n_prompt - 1, places(q));
+        x = fb_batch_hidden(&batch, x, q->n_prompt - 1, fb_talk_places(q));
         status = q->n_answer == 0 ? begin(group, x, first, n)
-                                  : fb_measure(group->reading, q, x, group->ledgers,
-                                               group->out + first);
+                                  : fb_measure(group->talk.reading, q, x, 0,
+                                               group->ledgers, group->talk.out + first);
     }
     fb_scope_close(ops);
     return status;
@@ -139,11 +118,12 @@ static fb_status force(const struct group *group, int64_t first, int64_t n)
 
 static fb_status force_all(const struct group *group)
 {
-    const fb_question *q = group->question;
-    const int64_t most = fb_larger(1, FB_FORCED_ROWS / (q->n_prompt + places(q)));
+    const fb_question *q = group->talk.question;
+    const int64_t most =
+        fb_larger(1, FB_FORCED_ROWS / (q->n_prompt + fb_talk_places(q)));
     fb_status status = FB_OK;
 
-    (void)fb_enter(group->reading->engine, FB_PHASE_answer, FB_SCOPE_model);
+    (void)fb_enter(group->talk.reading->engine, FB_PHASE_answer, FB_SCOPE_model);
     for (int64_t first = 0; status == FB_OK && first < group->n; first += most)
         status = force(group, first, fb_smaller(most, group->n - first));
     return status;
@@ -151,50 +131,10 @@ static fb_status force_all(const struct group *group)
 
 /* --- free answers --- */
 
-/* Takes the next token of greedy decoding in; whether the variant goes on talking. */
-static fb_status take(const struct group *group, int v, int32_t id, bool *talking)
-{
-    const fb_answer_options *options = group->options;
-    const bool is_end =
-        fb_tokenizer_is_end(fb_model_tokenizer(group->reading->engine->model), id);
-    fb_answer *answer = &group->out[v];
-    bool is_done = false;
-
-    if (!is_end) answer->ids[answer->n_ids++] = id;
-    if (!is_end && options->is_done != NULL)
-        FB_TRY(options->is_done(options->self, answer->ids, answer->n_ids, &is_done));
-    answer->stop = is_end ? FB_STOP_end : is_done ? FB_STOP_string : FB_STOP_length;
-    *talking = !is_end && !is_done && answer->n_ids < options->max_tokens;
-    if (options->watch == NULL) return FB_OK;
-    return options->watch(options->self, &(fb_growth){.variant = v,
-                                                      .ids = answer->ids,
-                                                      .n = answer->n_ids,
-                                                      .n_new = is_end ? 0 : 1,
-                                                      .is_over = !*talking,
-                                                      .stop = answer->stop});
-}
-
-/* What the first pass shows of a variant's free answer. */
-static fb_status begin_answer(const struct group *group, int v, bool *talking)
-{
-    const fb_question *q = group->question;
-    const size_t room = (size_t)group->options->max_tokens;
-    fb_answer *answer = &group->out[v];
-
-    answer->ids = fb_alloc(FB_ACCOUNT_other, fb_size_mul(room, sizeof *answer->ids));
-    if (answer->ids == NULL) return fb_fail(FB_NO_MEMORY, "no memory for an answer");
-    *talking = true;
-    for (int64_t i = 0; *talking && i < places(q); i++) {
-        FB_TRY(take(group, v, answer->top1[i], talking));
-        if (i < q->n_answer && answer->top1[i] != q->answer[i]) break;
-    }
-    return FB_OK;
-}
-
 /* One token for each of the n variants in `sequence`. */
 static fb_status step(struct group *group, int64_t n)
 {
-    fb_ops *ops = group->reading->engine->ops;
+    fb_ops *ops = group->talk.reading->engine->ops;
     fb_batch batch = batch_of(group, n, 1);
     char trace[65];
     fb_tensor x;
@@ -204,10 +144,12 @@ static fb_status step(struct group *group, int64_t n)
     fb_scope_open(ops);
     fb_trace_begin(ops, n);
     status = fb_batch_run(&batch, &x);
-    if (status == FB_OK) status = choose(group, fb_batch_hidden(&batch, x, 0, 1), n);
+    if (status == FB_OK)
+        status = fb_talk_choose(&group->talk, fb_batch_hidden(&batch, x, 0, 1), n,
+                                group->ids);
     fb_trace_end(ops, trace);
     for (int64_t i = 0; i < n; i++)
-        memcpy(group->out[group->sequence[i]].trace_decode, trace, sizeof trace);
+        memcpy(group->talk.out[group->sequence[i]].trace_decode, trace, sizeof trace);
     fb_scope_close(ops);
     return status;
 }
@@ -221,8 +163,8 @@ static int64_t gather(struct group *group, const bool *talking)
         if (!talking[v]) continue;
         group->sequence[n] = v;
         group->members[n] = group->variants[v];
-        group->at[n] = group->question->n_prompt + group->out[v].n_ids - 1;
-        group->ids[n] = group->out[v].ids[group->out[v].n_ids - 1];
+        group->at[n] = group->talk.question->n_prompt + group->talk.out[v].n_ids - 1;
+        group->ids[n] = group->talk.out[v].ids[group->talk.out[v].n_ids - 1];
         n++;
     }
     return n;
@@ -233,15 +175,15 @@ static fb_status decode(struct group *group, bool *talking)
     fb_status status = FB_OK;
     int64_t n;
 
-    (void)fb_enter(group->reading->engine, FB_PHASE_decode, FB_SCOPE_model);
+    (void)fb_enter(group->talk.reading->engine, FB_PHASE_decode, FB_SCOPE_model);
     for (int v = 0; v < group->n; v++)
-        FB_TRY(begin_answer(group, v, &talking[v]));
+        FB_TRY(fb_talk_begin(&group->talk, v, &talking[v]));
     while (status == FB_OK && (n = gather(group, talking)) > 0) {
         status = step(group, n);
         for (int64_t i = 0; status == FB_OK && i < n; i++) {
             const int v = (int)group->sequence[i];
 
-            status = take(group, v, group->ids[i], &talking[v]);
+            status = fb_talk_take(&group->talk, v, group->ids[i], &talking[v]);
         }
     }
     return status;
@@ -251,36 +193,25 @@ static fb_status decode(struct group *group, bool *talking)
 
 static fb_status open_group(struct group *group)
 {
-    const fb_question *q = group->question;
-    const int64_t tokens = tail_tokens(q, group->options);
-    const size_t n = (size_t)group->n, a = (size_t)places(q);
+    const fb_question *q = group->talk.question;
+    const int64_t tokens = tail_tokens(q, group->talk.options);
+    const size_t n = (size_t)group->n, a = (size_t)fb_talk_places(q);
     const size_t t = (size_t)q->n_prompt + a;
-    const fb_cache_shape *shape = &group->reading->engine->all;
-    bool has_all;
+    const fb_cache_shape *shape = &group->talk.reading->engine->all;
 
     group->ledgers = fb_alloc(FB_ACCOUNT_other, n * sizeof *group->ledgers);
     group->sequence = fb_alloc(FB_ACCOUNT_other, n * sizeof *group->sequence);
     group->at = fb_alloc(FB_ACCOUNT_other, n * sizeof *group->at);
     group->ids = fb_alloc(FB_ACCOUNT_other, n * t * sizeof *group->ids);
     group->members = fb_alloc(FB_ACCOUNT_other, n * sizeof *group->members);
-    has_all = group->ledgers != NULL && group->sequence != NULL && group->at != NULL &&
-              group->ids != NULL && group->members != NULL;
-    for (size_t v = 0; v < n; v++) {
-        fb_answer *answer = &group->out[v];
-
-        answer->n = q->n_answer;
-        answer->tail_bytes = fb_tail_bytes(shape, tokens);
-        answer->nll = fb_alloc(FB_ACCOUNT_other, a * sizeof *answer->nll);
-        answer->kl = fb_alloc(FB_ACCOUNT_other, a * sizeof *answer->kl);
-        answer->top1 = fb_alloc(FB_ACCOUNT_other, a * sizeof *answer->top1);
-        answer->full_top1 = fb_alloc(FB_ACCOUNT_other, a * sizeof *answer->full_top1);
-        has_all = has_all && answer->nll != NULL && answer->kl != NULL &&
-                  answer->top1 != NULL && answer->full_top1 != NULL;
-    }
-    if (!has_all) return fb_fail(FB_NO_MEMORY, "no memory for %d answers", group->n);
-    FB_TRY(fb_batch_room_new(&group->room, group->reading->engine, group->n,
+    if (group->ledgers == NULL || group->sequence == NULL || group->at == NULL ||
+        group->ids == NULL || group->members == NULL)
+        return fb_fail(FB_NO_MEMORY, "no memory for %d answers", group->n);
+    for (size_t v = 0; v < n; v++)
+        group->talk.out[v].tail_bytes = fb_tail_bytes(shape, tokens);
+    FB_TRY(fb_batch_room_new(&group->room, group->talk.reading->engine, group->n,
                              (int64_t)(n * t)));
-    return fb_tail_new(&group->tail, group->reading->engine->ops, shape, group->n,
+    return fb_tail_new(&group->tail, group->talk.reading->engine->ops, shape, group->n,
                        tokens);
 }
 
@@ -302,8 +233,34 @@ static fb_status answer_all(struct group *group)
 
     if (talking == NULL) return fb_fail(FB_NO_MEMORY, "no memory for answers");
     status = force_all(group);
-    if (status == FB_OK && group->options->generate) status = decode(group, talking);
+    if (status == FB_OK && group->talk.options->generate)
+        status = decode(group, talking);
     fb_free(talking);
+    return status;
+}
+
+static fb_status answer_batch(struct group *group)
+{
+    const fb_status status = open_group(group);
+
+    return status == FB_OK ? answer_all(group) : status;
+}
+
+/* Question and answer stand under the budgets: of all variants, or of none. */
+static bool go_on(const struct group *group)
+{
+    return group->n > 0 && group->variants[0]->stream != NULL;
+}
+
+/* Their caches go different ways from the first eviction on. */
+static fb_status answer_streams(const struct group *group)
+{
+    fb_status status = FB_OK;
+
+    for (int v = 0; status == FB_OK && v < group->n; v++) {
+        FB_ASSERT(group->variants[v]->stream != NULL);
+        status = fb_stream_answer(&group->talk, group->variants[v]->stream, v);
+    }
     return status;
 }
 
@@ -323,12 +280,9 @@ fb_status fb_answer_group(fb_reading *reading, fb_variant *const *variants,
                           const fb_answer_options *options, fb_answer *out)
 {
     const fb_place before = fb_ops_place(reading->engine->ops);
-    struct group group = {.reading = reading,
+    struct group group = {.talk = {reading, question, options, out},
                           .variants = (const fb_variant *const *)variants,
-                          .n = n_variants,
-                          .question = question,
-                          .options = options,
-                          .out = out};
+                          .n = n_variants};
     fb_status status;
 
     FB_ASSERT(!options->generate || options->max_tokens > 0);
@@ -336,8 +290,9 @@ fb_status fb_answer_group(fb_reading *reading, fb_variant *const *variants,
     FB_TRY(fb_reading_fits(reading->engine->facts,
                            reading->n + tail_tokens(question, options)));
     FB_TRY(look_at_full(reading, question, options));
-    status = open_group(&group);
-    if (status == FB_OK) status = answer_all(&group);
+    status = fb_talk_open(&group.talk, n_variants);
+    if (status == FB_OK)
+        status = go_on(&group) ? answer_streams(&group) : answer_batch(&group);
     fb_ops_charge(reading->engine->ops, NULL, 0);
     fb_ops_move(reading->engine->ops, before);
     close_group(&group);
@@ -353,6 +308,7 @@ void fb_answer_clear(fb_answer *answer)
     fb_free(answer->top1);
     fb_free(answer->full_top1);
     fb_free(answer->ids);
+    fb_selection_clear(&answer->held);
     memset(answer, 0, sizeof *answer);
 }
 

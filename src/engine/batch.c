@@ -25,6 +25,24 @@ void fb_batch_room_free(fb_batch_room *room)
     *room = (fb_batch_room){0};
 }
 
+/* Attention of the same queries to the entries that are shown, for its rows alone. */
+static void attend_shown(const fb_batch *batch, const fb_attend *attend, int64_t index)
+{
+    const fb_place before =
+        fb_enter(batch->reading->engine, FB_PHASE_context, FB_SCOPE_signal);
+    fb_ops *ops = batch->reading->engine->ops;
+    fb_attend call = *attend;
+
+    call.sum = FB_NONE;
+    call.rows = batch->rows;
+    for (int64_t g = 0; g < attend->kv_heads; g++)
+        batch->room->segments[g].context = fb_cache_part(batch->shown, index, g);
+    fb_scope_open(ops);
+    (void)fb_attention(ops, &call);
+    fb_scope_close(ops);
+    fb_ops_move(ops, before);
+}
+
 /* fb_attend_rows: the context of each variant, then its tail with the new tokens. */
 static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
 {
@@ -32,6 +50,7 @@ static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
     const fb_engine *engine = batch->reading->engine;
     const fb_model_facts *facts = engine->facts;
     const fb_layer_facts *about = &facts->layer[layer];
+    const bool shows_itself = batch->shown == batch->reading->cache;
     const fb_attend call = {.x = qkv,
                             .segments = batch->room->segments,
                             .n_sequences = batch->n,
@@ -40,7 +59,9 @@ static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
                             .head_dim = facts->head_dim,
                             .scale = engine->scale,
                             .window = about->slides ? about->window : 0,
-                            .sum = batch->sum};
+                            .sum = batch->sum,
+                            .rows = shows_itself ? batch->rows : FB_NONE};
+    fb_tensor out;
 
     fb_tail_write(batch->tail, engine->ops, layer, qkv, facts->heads, batch->n,
                   batch->sequence, batch->at);
@@ -51,7 +72,35 @@ static fb_tensor attend(void *self, int64_t layer, fb_tensor qkv)
                               : fb_variant_part(batch->variants[v], about->index, g),
                 fb_tail_part(batch->tail, batch->sequence[v], layer, g,
                              batch->at[v] + batch->t)};
-    return fb_attention(engine->ops, &call);
+    out = fb_attention(engine->ops, &call);
+    if (batch->rows.id != 0 && !shows_itself) attend_shown(batch, &call, about->index);
+    return out;
+}
+
+/* fb_see_rows */
+static void keep_normed(void *self, fb_tensor x, fb_tensor normed, fb_tensor added)
+{
+    fb_batch *batch = self;
+
+    (void)x;
+    (void)added;
+    batch->normed = normed;
+}
+
+/* Zeroed memory for the layer's signals. */
+static void open_signals(fb_batch *batch, bool slides)
+{
+    const int64_t heads = batch->reading->engine->facts->heads;
+    const int64_t sum[] = {heads, batch->reading->n};
+    fb_ops *ops = batch->reading->engine->ops;
+
+    batch->sum = batch->rows = batch->normed = FB_NONE;
+    if (batch->wants_sum && !slides) batch->sum = fb_full(ops, 2, sum, 0);
+    if (batch->shown != NULL && !slides) {
+        const int64_t n = fb_cache_part(batch->shown, 0, 0).n;
+
+        batch->rows = fb_full(ops, 3, (int64_t[]){heads, batch->t, n}, 0);
+    }
 }
 
 static fb_status run_layer(fb_batch *batch, int64_t layer, fb_tensor x,
@@ -60,35 +109,37 @@ static fb_status run_layer(fb_batch *batch, int64_t layer, fb_tensor x,
     const fb_engine *engine = batch->reading->engine;
     fb_ops *ops = engine->ops;
     const fb_layer_facts *about = &engine->facts->layer[layer];
-    const int64_t shape[] = {engine->facts->heads, batch->reading->n};
+    const fb_layer_hooks hooks = {.attend = attend,
+                                  .see = batch->shown != NULL ? keep_normed : NULL,
+                                  .self = batch};
     fb_status status;
 
     fb_use_layer(engine, layer);
     fb_scope_open(ops);
-    batch->sum =
-        batch->wants_sum && !about->slides ? fb_full(ops, 2, shape, 0) : FB_NONE;
-    fb_layer_forward(engine, layer, x, angles, batch->reading->n, false, attend, batch);
+    open_signals(batch, about->slides);
+    fb_layer_forward(engine, layer, x, angles, batch->reading->n, false, &hooks);
     status = fb_ops_status(ops);
     if (status == FB_OK && batch->after_layer != NULL && !about->slides)
-        status = batch->after_layer(batch->self, about->index, batch->sum);
+        status = batch->after_layer(batch->self, about->index, batch);
     fb_scope_close(ops);
     return status;
 }
 
 /* New tokens go on at the original length of the context, whatever was evicted, or behind
- * the entries that are left and were renumbered. */
+ * the entries that are left and were renumbered, or were read alone. */
 static fb_status open_angles(const fb_batch *batch, fb_angles *out)
 {
-    const int64_t rows = batch->n * batch->t, n = batch->reading->n;
+    const int64_t rows = batch->n * batch->t;
     int64_t *position = batch->room->position, *in_windows = position + rows;
 
     for (int64_t r = 0; r < rows; r++) {
         const int64_t v = r / batch->t, token = batch->at[v] + r % batch->t;
 
         position[r] = batch->variants[v]->next + token;
-        in_windows[r] = n + token;
+        in_windows[r] = batch->variants[v]->next_in_windows + token;
     }
-    return fb_angles_of(batch->reading->engine, n, position, in_windows, rows, out);
+    return fb_angles_of(batch->reading->engine, batch->reading->n, position, in_windows,
+                        rows, out);
 }
 
 fb_status fb_batch_run(fb_batch *batch, fb_tensor *x_out)

@@ -26,7 +26,8 @@ FB_MUST_USE fb_status fb_batch_room_new(fb_batch_room *out, const fb_engine *eng
                                         int64_t n, int64_t tokens);
 void fb_batch_room_free(fb_batch_room *room);
 
-typedef struct fb_batch {
+typedef struct fb_batch fb_batch;
+struct fb_batch {
     const fb_reading *reading;
     const fb_variant *const *variants; /* [n] */
     int64_t n, t;
@@ -35,13 +36,19 @@ typedef struct fb_batch {
     const int64_t *at;       /* [n] tokens that the tail holds already */
     const int32_t *ids;      /* [n * t] */
     bool wants_sum;          /* attention to the context summed over queries; n = 1 */
+    /* Rows of attention to these entries and the tail are wanted; n = 1. The context's
+     * own cache: of the attention of the pass itself. NULL: none. */
+    const fb_cache *shown;
     /* After each layer that does not slide; `layer` counts those alone. NULL: none. */
-    fb_status (*after_layer)(void *self, int64_t layer, fb_tensor sum);
+    fb_status (*after_layer)(void *self, int64_t layer, const fb_batch *batch);
     void *self;
     const fb_batch_room *room; /* of the caller */
 
-    fb_tensor sum; /* [heads, context] of the layer at work */
-} fb_batch;
+    /* Of the layer at work: */
+    fb_tensor sum;    /* [heads, context] */
+    fb_tensor rows;   /* [heads, t, entries of `shown`] */
+    fb_tensor normed; /* [n * t, width] what attention read */
+};
 
 /* Runs the batch; x [n * t, width] after the last layer, in the open scope. */
 FB_MUST_USE fb_status fb_batch_run(fb_batch *batch, fb_tensor *x_out);

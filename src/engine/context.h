@@ -14,12 +14,17 @@ typedef struct fb_context_pass {
     const fb_engine *engine;
     const int32_t *ids; /* [n] */
     int64_t n;
+    int64_t length;  /* of the text that some rotations depend on; 0: n */
     fb_cache *cache; /* empty, of n tokens; filled with the layers that do not slide */
     fb_cache *sliding; /* filled with the last tokens of those that do; NULL: dropped */
     bool wants_output; /* x after the last layer is needed */
     bool wants_sum;    /* signals to reduce */
     int64_t window;    /* rows; 0: none */
-    bool wants_queries;
+    bool wants_queries, wants_residual;
+    /* Called after each block of a layer that does not slide with the rows of its t
+     * queries, the newest of m entries; no rows of a window are shown after the layer then.
+     * NULL: nobody looks. */
+    fb_status (*after_block)(void *self, int64_t layer, fb_tensor rows);
     /* Called after each layer that does not slide with its signals; `layer` counts those
      * alone. NULL: none. */
     fb_status (*after_layer)(void *self, int64_t layer, const fb_layer_signals *seen);

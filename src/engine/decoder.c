@@ -36,13 +36,13 @@ static void show(const fb_engine *engine, const char *what, int64_t layer,
 }
 
 static fb_tensor attend(const fb_engine *engine, int64_t layer, fb_tensor qkv,
-                        fb_attend_rows *attend_rows, void *self)
+                        const fb_layer_hooks *hooks)
 {
     const fb_place place = fb_ops_place(engine->ops);
     fb_tensor out;
 
     fb_ops_move(engine->ops, (fb_place){place.phase, FB_SCOPE_attention});
-    out = attend_rows(self, layer, qkv);
+    out = hooks->attend(hooks->self, layer, qkv);
     fb_ops_move(engine->ops, place);
     return out;
 }
@@ -70,36 +70,60 @@ static fb_tensor project(const fb_engine *engine, int64_t layer, fb_tensor h,
     return qkv;
 }
 
-/* x += h, or the norm of h where the family has one there. */
-static void add_normed(const fb_engine *engine, fb_tensor x, fb_tensor h,
-                       fb_tensor post)
+/* h, or its norm where the family has one behind a block. */
+static fb_tensor with_post(const fb_engine *engine, fb_tensor h, fb_tensor post)
 {
-    if (post.id != 0) h = fb_rms_norm(engine->ops, h, post, engine->facts->rms_eps);
-    fb_add_(engine->ops, x, h);
+    return post.id == 0 ? h : fb_rms_norm(engine->ops, h, post, engine->facts->rms_eps);
+}
+
+/* Attention [R, H*d] as it is added to the residual stream: [R, width]. */
+static fb_tensor attention_out(const fb_engine *engine, int64_t layer,
+                               int64_t first_row, fb_tensor h)
+{
+    const fb_layer *w = fb_model_layer(engine->model, layer);
+
+    h = fb_linear(engine->ops, h, w->output);
+    show(engine, "attention_out", layer, first_row, h);
+    return with_post(engine, h, w->attention_post);
+}
+
+/* Where the model has no use for the output, whoever looks pays for it. */
+static void see_only(const fb_engine *engine, int64_t layer, int64_t first_row,
+                     fb_tensor x, fb_tensor normed, fb_tensor h,
+                     const fb_layer_hooks *hooks)
+{
+    const fb_place before =
+        fb_enter(engine, fb_ops_place(engine->ops).phase, FB_SCOPE_signal);
+
+    hooks->see(hooks->self, x, normed, attention_out(engine, layer, first_row, h));
+    fb_ops_move(engine->ops, before);
 }
 
 void fb_layer_forward(const fb_engine *engine, int64_t layer, fb_tensor x,
                       const fb_angles *angles, int64_t first_row, bool only_attend,
-                      fb_attend_rows *attend_rows, void *self)
+                      const fb_layer_hooks *hooks)
 {
     fb_ops *ops = engine->ops;
     const fb_layer *w = fb_model_layer(engine->model, layer);
     const fb_model_facts *facts = engine->facts;
-    fb_tensor h, qkv;
+    fb_tensor normed, h;
 
-    h = fb_rms_norm(ops, x, w->attention_norm, facts->rms_eps); /* [R, width] */
-    show(engine, "attention_in", layer, first_row, h);
-    qkv = project(engine, layer, h, angles, first_row);
-    h = attend(engine, layer, qkv, attend_rows, self); /* [R, H*d] */
-    if (only_attend) return;
-    h = fb_linear(ops, h, w->output); /* [R, width] */
-    show(engine, "attention_out", layer, first_row, h);
-    add_normed(engine, x, h, w->attention_post);
+    normed = fb_rms_norm(ops, x, w->attention_norm, facts->rms_eps); /* [R, width] */
+    show(engine, "attention_in", layer, first_row, normed);
+    h = project(engine, layer, normed, angles, first_row);
+    h = attend(engine, layer, h, hooks); /* [R, H*d] */
+    if (only_attend) {
+        if (hooks->see != NULL) see_only(engine, layer, first_row, x, normed, h, hooks);
+        return;
+    }
+    h = attention_out(engine, layer, first_row, h); /* [R, width] */
+    if (hooks->see != NULL) hooks->see(hooks->self, x, normed, h);
+    fb_add_(ops, x, h);
     h = fb_rms_norm(ops, x, w->ffn_norm, facts->rms_eps);
     h = fb_linear(ops, h, w->gate_up);
     h = facts->family->gate == FB_GATE_GELU ? fb_geglu(ops, h)
                                             : fb_swiglu(ops, h); /* [R, ffn] */
-    add_normed(engine, x, fb_linear(ops, h, w->down), w->ffn_post);
+    fb_add_(ops, x, with_post(engine, fb_linear(ops, h, w->down), w->ffn_post));
     show(engine, "layer_out", layer, first_row, x);
 }
 

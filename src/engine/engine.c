@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { DEFAULT_CHUNK = 256, ROWS_AT_ONCE = 32 };
+enum { ROWS_AT_ONCE = 32 };
 
 fb_status fb_engine_open(fb_engine **out, fb_ops *ops, const fb_model *model,
                          const fb_engine_options *options)
@@ -27,7 +27,7 @@ fb_status fb_engine_open(fb_engine **out, fb_ops *ops, const fb_model *model,
     engine->shape = engine->sliding = engine->all;
     engine->shape.layers = engine->facts->global_layers;
     engine->sliding.layers = engine->facts->sliding_layers;
-    if (engine->options.chunk < 1) engine->options.chunk = DEFAULT_CHUNK;
+    if (engine->options.chunk < 1) engine->options.chunk = FB_CONTEXT_BLOCK;
     engine->scale = engine->options.scale;
     if (engine->scale == 0) engine->scale = engine->facts->attention_scale;
     *out = engine;

@@ -1,7 +1,8 @@
 /* engine.h - reads a context once, scores it for every rule, answers for many variants
  * at once.
  *
- *   fb_read          once per document: context -> full cache, scores of all rules
+ *   fb_read          once per document: context -> full cache, scores of all rules;
+ *                    for some it is read again
  *   fb_foresee       once per probe: question + reference on the full cache -> oracle
  *   fb_evict         rule + budget -> the entries that stay, in an arena of their bytes
  *   fb_answer_group  question + reference, then a free answer, for many variants in one
@@ -30,8 +31,12 @@ typedef struct fb_engine fb_engine;
 typedef void fb_watch(void *self, fb_ops *ops, const char *what, int64_t layer,
                       int64_t first_row, fb_tensor a);
 
+enum { FB_CONTEXT_BLOCK = 256 }; /* rows of a context that are handled at a time */
+
 typedef struct fb_engine_options {
-    int64_t chunk;  /* rows handled at a time while reading; changes no bit. 0: 256 */
+    /* rows handled at a time while reading; changes no bit but of states that follow blocks.
+     * 0: FB_CONTEXT_BLOCK */
+    int64_t chunk;
     fb_dtype cache; /* of keys and values: FB_F32 (0), FB_F16, FB_BF16 */
     /* of attention; 0: the model's own. For negative tests of the trace */
     double scale;
@@ -39,6 +44,9 @@ typedef struct fb_engine_options {
      * token of the question, which comes at the budget's number of entries per head
      * (Xiao et al. 2024, arXiv:2309.17453). Otherwise each keeps its own position. */
     bool compact;
+    /* What ends a user's turn and begins the model's, for rules that read the context
+     * again; NULL: as the template of the model's file has it. */
+    const char *turn_end;
     fb_watch *watch;
     void *watch_self;
 } fb_engine_options;
@@ -75,9 +83,14 @@ FB_MUST_USE fb_status fb_reading_fits(const fb_model_facts *facts, int64_t token
 size_t fb_window_bytes(const fb_model_facts *facts, fb_dtype cache, int64_t tokens);
 /* Bytes that reading a context of so many tokens works in, beside its cache: activations,
  * rotary tables, and signals of one layer, `window` rows of attention and, where
- * wanted, its sums and all queries. */
+ * wanted, its sums, all queries, and the rows of a block. */
 size_t fb_pass_bytes(const fb_model_facts *facts, int64_t tokens, int64_t window,
-                     bool wants_sum, bool wants_queries);
+                     bool wants_sum, bool wants_queries, bool wants_blocks);
+
+/* The same of reading it again for a rule: keys and values of what is fed and of what it
+ * is compared with, rows of attention, and the signal. */
+size_t fb_replay_bytes(const fb_model_facts *facts, fb_dtype cache, int64_t tokens,
+                       const fb_replay *replay);
 
 const fb_cache *fb_reading_cache(const fb_reading *reading);
 int64_t fb_reading_tokens(const fb_reading *reading);
@@ -102,8 +115,12 @@ typedef struct fb_question {
 /* The teacher-forced pass of the question on the full cache: sets the scores of the
  * rules that read the future, for this question (replacing those of the last). */
 FB_MUST_USE fb_status fb_foresee(fb_reading *reading, const fb_question *question);
-/* True for the rule whose score was at fault when fb_foresee failed. It is left out when
- * fb_foresee is called again. */
+/* The same for all questions of the document together: sets the scores of the rules that
+ * read their future, once, before fb_foresee. */
+FB_MUST_USE fb_status fb_foresee_document(fb_reading *reading,
+                                          const fb_question *questions, int n);
+/* True for the rule whose score was at fault when one of them failed. It is left out when
+ * that is called again. */
 bool fb_has_failed_to_foresee(const fb_reading *reading, int rule);
 
 /* --- evicting --- */
@@ -119,27 +136,48 @@ FB_MUST_USE fb_status fb_evict(fb_variant **out, fb_reading *reading, int rule,
 FB_MUST_USE fb_status fb_evict_masked(fb_variant **out, fb_reading *reading, int rule,
                                       const fb_protect *protect, int64_t protect_last,
                                       int64_t k);
-/* The context is read anew under the budget: in chunks of so many tokens, and before one
- * that would not fit the rule evicts, so that no head ever holds more than k entries. The
- * reading, of the same `ids`, is what the answers are compared with; it needs no rules. */
+/* How a text comes in: no head ever holds more than k entries. */
+typedef struct fb_pace {
+    int64_t k;
+    int64_t chunk; /* tokens of context and question that are read at a time */
+    int64_t
+        interval; /* 0: question and answer stand beside the budget. Otherwise they go
+                         on under it, and the rule evicts before every so many tokens of the
+                         answer, be it a reference or a free one */
+    bool
+        pays_state; /* fb_variant_bytes counts what the rule keeps beside the entries */
+} fb_pace;
+
+/* The context is read anew under the budget: in chunks, and before one that would not fit
+ * the rule evicts. The reading, of the same `ids`, is what the answers are compared with; it
+ * needs no rules. With an interval the rule is lent for the life of the variant. */
 FB_MUST_USE fb_status fb_stream_in(fb_variant **out, fb_reading *reading,
                                    const fb_seeded_rule *rule, const int32_t *ids,
-                                   const fb_protect *protect, int64_t k, int64_t chunk);
+                                   const fb_protect *protect, const fb_pace *pace);
+/* The last k tokens of `ids`, those of the reading, are read alone, as a text that begins
+ * there: what a prompt cut to the budget gives. */
+FB_MUST_USE fb_status fb_reread(fb_variant **out, fb_reading *reading,
+                                const int32_t *ids, int64_t k);
 /* Entries a head that fit, beside the rule's state and the queries that it holds, into the
  * bytes of k entries a head. */
 int64_t fb_stream_entries(const fb_model_facts *facts, fb_dtype cache,
                           const fb_bound_rule *rule, int64_t k);
-/* A set chosen elsewhere (copied), under the same budget check. For tests: what another
- * program kept, or a set for which the answer is known, no rule would choose. */
+/* A set chosen elsewhere (copied), under the same budget check: that of a row of an
+ * experiment; in tests what another program kept, or a set for which the answer is known. */
 FB_MUST_USE fb_status fb_evict_given(fb_variant **out, fb_reading *reading,
                                      const fb_kept *kept, int64_t budget_entries);
 /* All entries stay: the row `full`. Uses the reading's own cache. */
 FB_MUST_USE fb_status fb_keep_all(fb_variant **out, fb_reading *reading);
+/* All entries stay, in `bits` (2 to 8) a number: keys and values are rounded once the
+ * context has been read. 32 channels of an entry have a step and a least number of 16 bits
+ * in common, which are counted. */
+FB_MUST_USE fb_status fb_keep_quantised(fb_variant **out, fb_reading *reading,
+                                        int bits);
 void fb_variant_free(fb_variant *variant); /* takes NULL */
-/* NULL for a variant that keeps all. */
+/* After the context. NULL for a variant that keeps all. */
 const fb_selection *fb_variant_selection(const fb_variant *variant);
-/* Of its arena, or of the arena that a mask stands for; where it streamed, with what its rule
- * keeps beside the entries. */
+/* Of its arena, or of the arena that a mask stands for; where it pays for it, with what its
+ * rule keeps beside the entries; where it is quantised, of the packed numbers. */
 size_t fb_variant_bytes(const fb_variant *variant);
 /* Whether a budget of k of n entries per head is answered sooner through a mask, in a
  * group with others of the kind: the shared cache is read once for all of them, but all of
@@ -148,9 +186,10 @@ size_t fb_variant_bytes(const fb_variant *variant);
 bool fb_mask_pays(const fb_engine *engine, int64_t n, int64_t k);
 /* The work of selecting and moving, and of reading where it read the context itself. */
 const fb_ledger *fb_variant_ledger(const fb_variant *variant);
-/* Whether it read the context itself, under the budget. */
+/* Whether it read the context itself, under the budget: by fb_stream_in or fb_reread. */
 bool fb_variant_streamed(const fb_variant *variant);
-/* Of the pass that read its context; hex; lent. */
+/* Of the pass that read its context; hex; lent. "": of a text of its own, with which no
+ * other is to be compared. */
 const char *fb_variant_trace(const fb_variant *variant);
 
 /* --- answering --- */
@@ -195,13 +234,21 @@ typedef struct fb_answer {
     int32_t *ids;
     int64_t n_ids; /* at most max_tokens */
     fb_stop stop;
-    size_t tail_bytes; /* memory for question and answer, the same for all variants */
-    fb_ledger ledger;  /* question, answer and decoding, as if alone */
+    size_t tail_bytes; /* memory for question and answer, the same for all variants; 0
+                          where they stand under the budget */
+    /* There, when the reference (else the question) has been read: what is left of all
+     * tokens [slots], and what the last eviction chose from. Otherwise no slots. */
+    fb_selection held;
+    int64_t n_read;      /* tokens by then */
+    int64_t events;      /* evictions by then */
+    int64_t free_events; /* with the free answer instead, to its end */
+    int64_t highest;     /* entries that a head held, at most, free answer included */
+    fb_ledger ledger;    /* question, answer and decoding, as if alone */
     char trace_answer[65], trace_decode[65]; /* decode: "" if it did not decode */
 } fb_answer;
 
-/* Answers `question` for all variants of one reading as one batch. `out`
- * [n_variants]. */
+/* Answers `question` for all variants of one reading as one batch; those that go on under
+ * their budgets (all of them or none) one after the other. `out` [n_variants]. */
 FB_MUST_USE fb_status fb_answer_group(fb_reading *reading, fb_variant *const *variants,
                                       int n_variants, const fb_question *question,
                                       const fb_answer_options *options, fb_answer *out);

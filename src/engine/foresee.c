@@ -19,39 +19,74 @@ static void hash_question(const fb_question *question, char hex[65])
     fb_hash_hex(&hash, hex);
 }
 
-/* Rows that look: prompt and reference answer. */
+/* A pass of a question over the full cache, and who looks at its attention. */
 struct view {
     fb_reading *reading;
-    int64_t n_rows;
+    int64_t n_rows; /* that the mean is over */
+    bool is_last;   /* question of a document */
+    /* fb_batch.after_layer; NULL: nobody */
+    fb_status (*look)(void *self, int64_t layer, const fb_batch *batch);
 };
 
-static fb_status score_future(void *self, int64_t layer, fb_tensor sum)
+static bool reads(const fb_scored_rule *rule, fb_signal signal)
 {
-    const struct view *view = self;
-    fb_reading *reading = view->reading;
-    const fb_layer_signals seen = {
-        .future = fb_scale(reading->engine->ops, sum, 1 / (double)view->n_rows)};
+    return (fb_bound_rule_choices(rule->rule)->reads & signal) != 0;
+}
+
+/* Scores a layer for the rules that read `signal`, but not those that wait for `other`. */
+static fb_status score_for(fb_reading *reading, fb_signal signal, uint32_t other,
+                           int64_t layer, const fb_layer_signals *seen)
+{
     fb_status status = FB_OK;
 
     for (int r = 0; status == FB_OK && r < reading->n_rules; r++) {
         fb_scored_rule *rule = &reading->rules[r];
 
-        if (rule->has_failed || fb_bound_rule_is_deployable(rule->rule) ||
+        if (rule->has_failed || !reads(rule, signal) || reads(rule, (fb_signal)other) ||
             fb_select_falls_back(rule->rule, reading->n))
             continue;
-        status = fb_reading_score_layer(reading, rule, layer, &seen);
+        status = fb_reading_score_layer(reading, rule, layer, seen);
         rule->has_failed = status != FB_OK;
     }
     return status;
 }
 
+static fb_status look_at_question(void *self, int64_t layer, const fb_batch *batch)
+{
+    const struct view *view = self;
+    fb_reading *reading = view->reading;
+    const fb_layer_signals seen = {
+        .future = fb_scale(reading->engine->ops, batch->sum, 1 / (double)view->n_rows),
+        .document_future = reading->document_future[layer]};
+
+    return score_for(reading, FB_READS_FUTURE, 0, layer, &seen);
+}
+
+/* Adds the question's part to the mean; with the last one it is complete. */
+static fb_status look_at_document(void *self, int64_t layer, const fb_batch *batch)
+{
+    const struct view *view = self;
+    fb_reading *reading = view->reading;
+    fb_ops *ops = reading->engine->ops;
+    const fb_tensor before = reading->document_future[layer];
+    fb_tensor mean = fb_scale(ops, batch->sum, 1 / (double)view->n_rows);
+
+    if (before.id != 0) mean = fb_add(ops, before, mean, 1);
+    reading->document_future[layer] = fb_persist(ops, FB_ACCOUNT_signals, mean);
+    fb_release(ops, before);
+    FB_TRY(fb_ops_status(ops));
+    if (!view->is_last) return FB_OK;
+    return score_for(
+        reading, FB_READS_DOCUMENT_FUTURE, FB_READS_FUTURE, layer,
+        &(fb_layer_signals){.document_future = reading->document_future[layer]});
+}
+
 static fb_status run(fb_reading *reading, const fb_question *question, fb_variant *full,
-                     fb_tail *tail, const int32_t *ids, bool foresee)
+                     fb_tail *tail, const int32_t *ids, struct view *view)
 {
     const int64_t zero = 0, t = question->n_prompt + question->n_answer;
     const fb_variant *const variants[] = {full};
     fb_ops *ops = reading->engine->ops;
-    struct view view = {reading, t};
     fb_batch_room room;
     fb_batch batch = {.reading = reading,
                       .variants = variants,
@@ -61,9 +96,9 @@ static fb_status run(fb_reading *reading, const fb_question *question, fb_varian
                       .sequence = &zero,
                       .at = &zero,
                       .ids = ids,
-                      .wants_sum = foresee,
-                      .after_layer = foresee ? score_future : NULL,
-                      .self = &view,
+                      .wants_sum = view->look != NULL,
+                      .after_layer = view->look,
+                      .self = view,
                       .room = &room};
     fb_tensor x, hidden;
     fb_status status;
@@ -97,40 +132,55 @@ static fb_status join_ids(const fb_question *question, int32_t **out)
     return FB_OK;
 }
 
-fb_status fb_reading_answer(fb_reading *reading, const fb_question *question,
-                            bool foresee)
+/* The pass, whatever is known already. */
+static fb_status ask(fb_reading *reading, const fb_question *question,
+                     struct view *view)
 {
     const int64_t t = question->n_prompt + question->n_answer;
     fb_ops *ops = reading->engine->ops;
-    char hex[65];
     fb_variant *full = NULL;
     fb_tail *tail = NULL;
     int32_t *ids = NULL;
     fb_place before;
     fb_status status;
 
-    if (question->n_prompt < 1 || question->n_answer < 1)
-        return fb_fail(FB_USAGE,
-                       "a question needs a prompt and a reference answer of at "
-                       "least one token each");
     FB_TRY(fb_reading_fits(reading->engine->facts, reading->n + t));
-    hash_question(question, hex);
-    if (strcmp(hex, reading->question_sha256) == 0 &&
-        (reading->has_foreseen || !foresee))
-        return FB_OK;
     reading->question_sha256[0] = 0; /* should it fail halfway, nothing is known */
     before = fb_enter(reading->engine, FB_PHASE_answer, FB_SCOPE_model);
     fb_ops_charge(ops, NULL, 0);
     status = fb_keep_all(&full, reading);
     if (status == FB_OK) status = fb_tail_new(&tail, ops, &reading->engine->all, 1, t);
     if (status == FB_OK) status = join_ids(question, &ids);
-    if (status == FB_OK) status = run(reading, question, full, tail, ids, foresee);
+    if (status == FB_OK) status = run(reading, question, full, tail, ids, view);
     fb_free(ids);
     fb_tail_free(tail);
     fb_variant_free(full);
     fb_ops_move(ops, before);
-    if (status != FB_OK) return status;
-    memcpy(reading->question_sha256, hex, sizeof hex);
+    if (status == FB_OK) hash_question(question, reading->question_sha256);
+    return status;
+}
+
+static fb_status check_question(const fb_question *question)
+{
+    if (question->n_prompt >= 1 && question->n_answer >= 1) return FB_OK;
+    return fb_fail(FB_USAGE, "a question needs a prompt and a reference answer of at "
+                             "least one token each");
+}
+
+fb_status fb_reading_answer(fb_reading *reading, const fb_question *question,
+                            bool foresee)
+{
+    struct view view = {.reading = reading,
+                        .n_rows = question->n_prompt + question->n_answer,
+                        .look = foresee ? look_at_question : NULL};
+    char hex[65];
+
+    FB_TRY(check_question(question));
+    hash_question(question, hex);
+    if (strcmp(hex, reading->question_sha256) == 0 &&
+        (reading->has_foreseen || !foresee))
+        return FB_OK;
+    FB_TRY(ask(reading, question, &view));
     reading->has_foreseen = foresee;
     return FB_OK;
 }
@@ -143,4 +193,24 @@ bool fb_has_failed_to_foresee(const fb_reading *reading, int rule)
 fb_status fb_foresee(fb_reading *reading, const fb_question *question)
 {
     return fb_reading_answer(reading, question, true);
+}
+
+fb_status fb_foresee_document(fb_reading *reading, const fb_question *questions, int n)
+{
+    struct view view = {.reading = reading, .look = look_at_document};
+
+    for (int i = 0; i < n; i++) {
+        FB_TRY(check_question(&questions[i]));
+        view.n_rows += questions[i].n_prompt + questions[i].n_answer;
+    }
+    for (int64_t l = 0; l < reading->engine->shape.layers; l++) {
+        fb_release(reading->engine->ops, reading->document_future[l]);
+        reading->document_future[l] = FB_NONE;
+    }
+    reading->has_foreseen = false;
+    for (int i = 0; i < n; i++) {
+        view.is_last = i == n - 1;
+        FB_TRY(ask(reading, &questions[i], &view));
+    }
+    return FB_OK;
 }

@@ -17,6 +17,7 @@ enum { MOST_ROWS = 32 }; /* of logits at a time; changes no bit */
 /* A block of places of the answer, for a few variants. */
 struct block {
     int64_t first, rows;          /* places of the answer */
+    int64_t at;                   /* the first of them in what is measured now */
     int64_t variant, variants;    /* members of the batch */
     fb_tensor full;               /* logits of the full cache [rows, vocabulary] */
     int32_t full_top1[MOST_ROWS]; /* [rows] */
@@ -75,7 +76,7 @@ static fb_status measure_places(const fb_reading *reading, const fb_question *qu
     fb_tensor places;
 
     fb_ops_charge(ops, ledgers, (int)n);
-    places = fb_narrow(ops, hidden, 1, b->first, b->rows);
+    places = fb_narrow(ops, hidden, 1, b->at, b->rows);
     for (int64_t v = 0; status == FB_OK && v < n; v += most) {
         b->variant = v;
         b->variants = fb_smaller(most, n - v);
@@ -88,17 +89,19 @@ static fb_status measure_places(const fb_reading *reading, const fb_question *qu
 }
 
 fb_status fb_measure(const fb_reading *reading, const fb_question *question,
-                     fb_tensor hidden, fb_ledger *const *ledgers, fb_answer *out)
+                     fb_tensor hidden, int64_t first, fb_ledger *const *ledgers,
+                     fb_answer *out)
 {
     const fb_engine *engine = reading->engine;
     const fb_place place = fb_ops_place(engine->ops);
+    const int64_t n = fb_size(engine->ops, hidden, 1);
     struct block block;
     fb_status status = FB_OK;
 
     fb_ops_move(engine->ops, (fb_place){place.phase, FB_SCOPE_measure});
-    for (int64_t i = 0; status == FB_OK && i < question->n_answer; i += MOST_ROWS) {
-        block = (struct block){.first = i,
-                               .rows = fb_smaller(MOST_ROWS, question->n_answer - i)};
+    for (int64_t i = 0; status == FB_OK && i < n; i += MOST_ROWS) {
+        block = (struct block){
+            .first = first + i, .rows = fb_smaller(MOST_ROWS, n - i), .at = i};
         fb_scope_open(engine->ops);
         status = measure_places(reading, question, hidden, &block, ledgers, out);
         fb_scope_close(engine->ops);

@@ -21,7 +21,8 @@ fb_status fb_reading_score_layer(fb_reading *reading, fb_scored_rule *rule,
                           .cache = reading->cache,
                           .n = reading->n,
                           .m = reading->n,
-                          .seen = *seen};
+                          .seen = *seen,
+                          .state = rule->state};
     const struct fb_rotary rotary = fb_view_rotary(&view);
     const fb_place before = fb_enter(reading->engine, FB_PHASE_evict, FB_SCOPE_score);
     fb_signals signals;
@@ -45,8 +46,9 @@ fb_status fb_reading_score_layer(fb_reading *reading, fb_scored_rule *rule,
 
 static bool scores_now(const fb_reading *reading, const fb_scored_rule *rule)
 {
-    return !fb_bound_rule_choices(rule->rule)->keeps_all &&
+    return fb_bound_rule_scores(rule->rule) &&
            fb_bound_rule_is_deployable(rule->rule) &&
+           fb_bound_rule_replay(rule->rule) == NULL &&
            !fb_select_falls_back(rule->rule, reading->n);
 }
 
@@ -54,6 +56,40 @@ static void charge_to(fb_reading *reading, fb_ledger *ledger)
 {
     reading->payer = ledger;
     fb_ops_charge(reading->engine->ops, &reading->payer, 1);
+}
+
+/* Of a rule that carries on from block to block. */
+static fb_status update_state(fb_reading *reading, fb_scored_rule *rule, int64_t layer,
+                              fb_tensor rows)
+{
+    fb_ops *ops = reading->engine->ops;
+    const int64_t t = fb_size(ops, rows, 1), m = fb_size(ops, rows, 2);
+    const int64_t fresh[] = {reading->engine->shape.kv_heads,
+                             fb_bound_rule_choices(rule->rule)->state_rows, t};
+    fb_view view = {.engine = reading->engine,
+                    .rule = rule->rule,
+                    .seed = rule->seed,
+                    .stream = reading->stream,
+                    .cache = reading->cache,
+                    .n = m,
+                    .m = m,
+                    .seen = {.block = rows}};
+    const struct fb_rotary rotary = fb_view_rotary(&view);
+    const fb_place before = fb_enter(reading->engine, FB_PHASE_context, FB_SCOPE_score);
+    fb_signals signals;
+    fb_tensor state;
+
+    fb_scope_open(ops);
+    view.state = fb_full(ops, 3, fresh, 0);
+    if (rule->state.id != 0) view.state = fb_cat(ops, rule->state, view.state, 2);
+    signals = fb_view_layer(&view, layer, &rotary);
+    state = fb_persist(ops, FB_ACCOUNT_signals,
+                       fb_bound_rule_update(rule->rule, ops, &signals, FB_AFTER_BLOCK));
+    fb_release(ops, rule->state);
+    rule->state = state;
+    fb_scope_close(ops);
+    fb_ops_move(ops, before);
+    return fb_ops_status(ops);
 }
 
 /* Rows of attention that this rule reads. */
@@ -80,10 +116,57 @@ static fb_tensor own_rows(const fb_reading *reading, const fb_scored_rule *rule,
     return rows;
 }
 
+/* The longest window of all rules. */
+static int64_t longest_window(const fb_reading *reading)
+{
+    int64_t longest = 0;
+
+    for (int r = 0; r < reading->n_rules; r++)
+        if (scores_now(reading, &reading->rules[r]))
+            longest = fb_larger(longest, own_window(reading, &reading->rules[r]));
+    return longest;
+}
+
+static fb_status follow_block(void *self, int64_t layer, fb_tensor rows)
+{
+    fb_reading *reading = self;
+    fb_ops *ops = reading->engine->ops;
+    fb_status status = FB_OK;
+
+    /* alone the kernel writes the rows of a window where they belong: nobody pays */
+    fb_ops_charge(ops, NULL, 0);
+    reading->window = fb_signal_window(ops, reading->window, rows, reading->n,
+                                       longest_window(reading));
+    for (int r = 0; status == FB_OK && r < reading->n_rules; r++) {
+        fb_scored_rule *rule = &reading->rules[r];
+
+        if (!scores_now(reading, rule) || !fb_bound_rule_reads_block(rule->rule))
+            continue;
+        charge_to(reading, &rule->ledger);
+        status = update_state(reading, rule, layer, rows);
+    }
+    charge_to(reading, &reading->pass);
+    return status;
+}
+
+/* What was put together from the blocks of a layer. */
+static void forget_blocks(fb_reading *reading)
+{
+    fb_ops *ops = reading->engine->ops;
+
+    fb_release(ops, reading->window);
+    reading->window = FB_NONE;
+    for (int r = 0; r < reading->n_rules; r++) {
+        fb_release(ops, reading->rules[r].state);
+        reading->rules[r].state = FB_NONE;
+    }
+}
+
 static fb_status score_layer(void *self, int64_t layer, const fb_layer_signals *seen)
 {
     fb_reading *reading = self;
     fb_ops *ops = reading->engine->ops;
+    const fb_tensor rows = reading->window.id != 0 ? reading->window : seen->rows;
     fb_status status = FB_OK;
 
     for (int r = 0; status == FB_OK && r < reading->n_rules; r++) {
@@ -92,12 +175,13 @@ static fb_status score_layer(void *self, int64_t layer, const fb_layer_signals *
 
         if (!scores_now(reading, rule)) continue;
         fb_scope_open(ops);
-        own.rows = own_rows(reading, rule, seen->rows);
+        own.rows = own_rows(reading, rule, rows);
         charge_to(reading, &rule->ledger);
         status = fb_reading_score_layer(reading, rule, layer, &own);
         fb_scope_close(ops);
     }
     charge_to(reading, &reading->pass);
+    forget_blocks(reading);
     return status;
 }
 
@@ -110,8 +194,10 @@ static void ask_for_signals(const fb_reading *reading, fb_context_pass *pass)
         if (!scores_now(reading, rule)) continue;
         pass->wants_sum |= fb_bound_rule_reads_sum(rule->rule);
         pass->wants_queries |= fb_bound_rule_queries(rule->rule, reading->n) > 0;
-        pass->window = fb_larger(pass->window, own_window(reading, rule));
+        pass->wants_residual |= fb_bound_rule_reads_residual(rule->rule);
+        if (fb_bound_rule_reads_block(rule->rule)) pass->after_block = follow_block;
     }
+    pass->window = longest_window(reading);
 }
 
 /* Entries that the last `rows` tokens of the context see, each those up to itself. */
@@ -128,9 +214,25 @@ static void add_part(fb_count *to, const fb_count *from, double part, double all
     to->bytes += from->bytes / all * part;
 }
 
+/* The rows of attention that the kernel writes for this rule alone. */
+static int64_t own_written(const fb_reading *reading, const fb_scored_rule *rule)
+{
+    return fb_bound_rule_reads_block(rule->rule) ? reading->n
+                                                 : own_window(reading, rule);
+}
+/* Operators that make a signal; none serves two. */
+static const enum fb_op of_queries[] = {FB_OP_narrow, FB_OP_add_};
+static const enum fb_op of_residual[] = {FB_OP_add,    FB_OP_mul,     FB_OP_sum,
+                                         FB_OP_sqrt,   FB_OP_div,     FB_OP_maximum,
+                                         FB_OP_linear, FB_OP_rms_norm};
+enum {
+    N_OF_QUERIES = sizeof of_queries / sizeof of_queries[0],
+    N_OF_RESIDUAL = sizeof of_residual / sizeof of_residual[0]
+};
+
 /* A rule's cells pay for the plain pass and for the reductions that this rule reads, as
- * if it were alone: of the rows of the longest window, its own last ones. */
-static void charge_pass(fb_reading *reading, fb_scored_rule *rule, int64_t window)
+ * if it were alone: of the `written` last rows its own. */
+static void charge_pass(fb_reading *reading, fb_scored_rule *rule, int64_t written)
 {
     const fb_count *signal = reading->pass.count[FB_PHASE_context][FB_SCOPE_signal];
     fb_count *own = rule->ledger.count[FB_PHASE_context][FB_SCOPE_signal];
@@ -142,13 +244,16 @@ static void charge_pass(fb_reading *reading, fb_scored_rule *rule, int64_t windo
     if (!scores_now(reading, rule)) return;
     if (fb_bound_rule_reads_sum(rule->rule))
         add_part(&own[FB_OP_attention_sum], &signal[FB_OP_attention_sum], 1, 1);
-    if (own_window(reading, rule) > 0)
+    if (own_written(reading, rule) > 0)
         add_part(&own[FB_OP_attention_rows], &signal[FB_OP_attention_rows],
-                 entries_seen(reading, own_window(reading, rule)),
-                 entries_seen(reading, window));
-    if (fb_bound_rule_queries(rule->rule, reading->n) == 0) return;
-    add_part(&own[FB_OP_narrow], &signal[FB_OP_narrow], 1, 1);
-    add_part(&own[FB_OP_add_], &signal[FB_OP_add_], 1, 1);
+                 entries_seen(reading, own_written(reading, rule)),
+                 entries_seen(reading, written));
+    if (fb_bound_rule_queries(rule->rule, reading->n) > 0)
+        for (int i = 0; i < N_OF_QUERIES; i++)
+            add_part(&own[of_queries[i]], &signal[of_queries[i]], 1, 1);
+    if (fb_bound_rule_reads_residual(rule->rule))
+        for (int i = 0; i < N_OF_RESIDUAL; i++)
+            add_part(&own[of_residual[i]], &signal[of_residual[i]], 1, 1);
 }
 
 /* Adds the keys and values of every layer of a cache, `tokens` in each slot. */
@@ -216,7 +321,8 @@ static fb_status run_pass(fb_reading *reading, const int32_t *ids)
     fb_scope_close(ops);
     fb_ops_charge(ops, NULL, 0);
     for (int r = 0; status == FB_OK && r < reading->n_rules; r++)
-        charge_pass(reading, &reading->rules[r], pass.window);
+        charge_pass(reading, &reading->rules[r],
+                    pass.after_block != NULL ? reading->n : pass.window);
     return status;
 }
 
@@ -246,6 +352,10 @@ static fb_status open_caches(fb_reading *reading)
 {
     const fb_engine *engine = reading->engine;
 
+    reading->document_future =
+        fb_zalloc(FB_ACCOUNT_other, (size_t)engine->shape.layers * sizeof(fb_tensor));
+    if (reading->document_future == NULL)
+        return fb_fail(FB_NO_MEMORY, "no memory for a context");
     FB_TRY(fb_cache_new(&reading->cache, engine->ops, &engine->shape, reading->n));
     if (engine->sliding.layers == 0) return FB_OK;
     return fb_cache_new(&reading->sliding, engine->ops, &engine->sliding,
@@ -288,6 +398,7 @@ fb_status fb_read(fb_reading **out, fb_engine *engine, const int32_t *ids, int64
     status = open_rules(reading, rules, n_rules);
     if (status == FB_OK) status = open_caches(reading);
     if (status == FB_OK) status = run_pass(reading, ids);
+    if (status == FB_OK) status = fb_reading_replay(reading, ids);
     if (status == FB_OK) status = hash_caches(reading);
     if (status != FB_OK) {
         fb_reading_free(reading);
@@ -310,11 +421,13 @@ void fb_reading_free(fb_reading *reading)
 
     if (reading == NULL) return;
     ops = reading->engine->ops;
-    for (int r = 0; reading->rules != NULL && r < reading->n_rules; r++) {
+    forget_blocks(reading);
+    for (int r = 0; r < reading->n_rules; r++) {
         release_all(ops, reading->rules[r].scores, reading->engine->shape.layers);
         release_all(ops, reading->rules[r].measured, reading->engine->shape.layers);
     }
     fb_free(reading->rules);
+    release_all(ops, reading->document_future, reading->engine->shape.layers);
     fb_release(ops, reading->hidden);
     fb_cache_free(reading->cache);
     fb_cache_free(reading->sliding);
@@ -331,13 +444,14 @@ size_t fb_window_bytes(const fb_model_facts *facts, fb_dtype cache, int64_t toke
 }
 
 size_t fb_pass_bytes(const fb_model_facts *facts, int64_t tokens, int64_t window,
-                     bool wants_sum, bool wants_queries)
+                     bool wants_sum, bool wants_queries, bool wants_blocks)
 {
     const int64_t ropes = facts->sliding_layers > 0 ? FB_N_ROPES : 1;
     const int64_t qkv = (facts->heads + 2 * facts->kv_heads) * facts->head_dim;
     const int64_t row = 4 * facts->width + 2 * qkv + 3 * facts->ffn;
     const int64_t token = facts->width + ropes * facts->head_dim +
                           facts->heads * (window + (wants_sum ? 1 : 0)) +
+                          (wants_blocks ? facts->heads * FB_CONTEXT_BLOCK : 0) +
                           (wants_queries ? facts->heads * facts->head_dim : 0);
 
     return fb_size_mul(

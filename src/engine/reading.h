@@ -14,8 +14,10 @@ typedef struct fb_scored_rule {
     /* [layers] of [planes * kv_heads, n - unscored]; FB_NONE where it has none */
     fb_tensor *scores;
     fb_tensor *measured; /* [layers] for an allocation over layers; FB_NONE: nothing */
-    fb_ledger ledger;    /* plain pass + its signals + its scores */
-    bool has_failed;     /* looking ahead; left out from then on */
+    fb_tensor
+        state; /* of a rule that follows the blocks of the layer at work; persistent */
+    fb_ledger ledger; /* plain pass + its signals + its scores */
+    bool has_failed;  /* looking ahead; left out from then on */
 } fb_scored_rule;
 
 struct fb_reading {
@@ -26,19 +28,28 @@ struct fb_reading {
     int n_rules;
     fb_cache *cache;   /* of the layers that are evicted from */
     fb_cache *sliding; /* the windows of the others; NULL: there are none */
-    fb_ledger pass;    /* of the context, with the signals of all rules */
-    fb_ledger *payer;  /* who is charged now; lent to the operators */
+    fb_tensor
+        window;     /* [H, w, n] put together from blocks where some rule follows them;
+                          of the layer at work; persistent */
+    fb_ledger pass; /* of the context, with the signals of all rules */
+    fb_ledger *payer; /* who is charged now; lent to the operators */
     char trace[65], cache_sha256[65];
     /* The full cache's own answer to the last question. */
     char question_sha256[65];
     fb_tensor hidden; /* [n_answer, width], after the final norm; persistent */
     bool has_foreseen;
+    /* [layers] of [heads, n]; FB_NONE: no rule reads it, or fb_foresee_document is to come */
+    fb_tensor *document_future;
 };
 
 /* Scores one layer for one rule from what the kernel saw; persistent. */
 FB_MUST_USE fb_status fb_reading_score_layer(fb_reading *reading, fb_scored_rule *rule,
                                              int64_t layer,
                                              const fb_layer_signals *seen);
+
+/* Reads the context again for the rules that ask for it, and scores them. The cache of
+ * the reading stays as it is. */
+FB_MUST_USE fb_status fb_reading_replay(fb_reading *reading, const int32_t *ids);
 
 /* Makes `hidden` (and, if asked, the scores of rules that read the future) for a
  * question, unless they are there already. */

@@ -61,6 +61,23 @@ static fb_tensor see_output(const fb_engine *engine, int64_t index)
     return fb_transpose(ops, weight, 0, 1);
 }
 
+/* The rows of a block, in `update`; nothing at an event. */
+static void see_block(const fb_view *view, int64_t layer, fb_signals *s)
+{
+    const uint32_t reads = fb_bound_rule_choices(view->rule)->reads;
+    fb_ops *ops = view->engine->ops;
+
+    s->block_attention = view->seen.block;
+    if (view->seen.block.id == 0) return;
+    if (reads & FB_READS_RANDOM)
+        s->block_random = fb_signal_block_random(
+            ops, (fb_chance){view->seed, view->stream, FB_DRAWER_QUERY}, layer,
+            s->heads, s->kv_heads, fb_size(ops, view->seen.block, 1), view->m,
+            view->position == NULL ? NULL : view->position + layer * s->kv_heads);
+    if (reads & FB_READS_ATTENTION_SUM && view->seen.sum.id == 0)
+        s->attention_sum = fb_sum(ops, view->seen.block, 1);
+}
+
 fb_signals fb_view_layer(const fb_view *view, int64_t layer,
                          const struct fb_rotary *rotary)
 {
@@ -77,6 +94,7 @@ fb_signals fb_view_layer(const fb_view *view, int64_t layer,
                     .head_dim = facts->head_dim,
                     .n = view->n,
                     .m = view->m,
+                    .next = view->engine->options.compact ? view->m : view->n,
                     .state = view->state,
                     .scale = view->engine->scale};
 
@@ -87,12 +105,18 @@ fb_signals fb_view_layer(const fb_view *view, int64_t layer,
     if (reads & FB_READS_POSITION)
         s.position = fb_signal_position(ops, heads, view->m, position);
     if (reads & FB_READS_RANDOM)
-        s.random = fb_signal_random(ops, view->seed, view->stream, layer, heads,
-                                    view->m, position);
+        s.random =
+            fb_signal_random(ops, (fb_chance){view->seed, view->stream, FB_DRAWER_RULE},
+                             layer, heads, view->m, position);
+    if (reads & FB_READS_ATTENTION_BLOCK) see_block(view, layer, &s);
     if (reads & FB_READS_FUTURE) s.future_attention = view->seen.future;
+    if (reads & FB_READS_DOCUMENT_FUTURE)
+        s.document_future = view->seen.document_future;
     if (reads & FB_READS_QUERIES) s.queries = see_queries(view);
     if (reads & FB_READS_OUTPUT_WEIGHT)
         s.output_weight = see_output(view->engine, layer);
     if (reads & FB_READS_ROTATION) s.rotary = rotary;
+    if (reads & FB_READS_RESIDUAL) s.residual = view->seen.residual;
+    if (reads & FB_READS_REPLAY) s.replay_attention = view->seen.replay;
     return s;
 }

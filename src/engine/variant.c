@@ -6,6 +6,7 @@
 #include "engine/variant.h"
 
 #include "base/check.h"
+#include "engine/stream.h"
 
 #include <string.h>
 
@@ -14,46 +15,43 @@ fb_status fb_variant_new(fb_variant **out, fb_reading *reading)
     *out = fb_zalloc(FB_ACCOUNT_other, sizeof **out);
     if (*out == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a variant");
     (*out)->reading = reading;
-    (*out)->next = reading->n;
+    (*out)->next = (*out)->next_in_windows = reading->n;
     return FB_OK;
 }
 
 static fb_status choose(fb_variant *variant, int rule, const fb_protect *protect,
                         int64_t protect_last, int64_t k)
 {
-    const fb_reading *reading = variant->reading;
+    fb_reading *reading = variant->reading;
     const fb_engine *engine = reading->engine;
+    const int64_t block = fb_bound_rule_choices(reading->rules[rule].rule)->block;
     const fb_selector in = {.rule = reading->rules[rule].rule,
                             .protect = *protect,
                             .layers = engine->shape.layers,
                             .kv_heads = engine->shape.kv_heads,
                             .n = reading->n,
                             .protect_last = protect_last,
+                            .seed = reading->rules[rule].seed,
+                            .stream = reading->stream,
                             .scores = reading->rules[rule].scores,
                             .measured = reading->rules[rule].measured};
 
+    if (block > 0 && k + block < reading->n) /* one block has the scores of all */
+        return fb_choose_by_blocks(&variant->selection, reading, &reading->rules[rule],
+                                   &in, k);
     return fb_select(&variant->selection, engine->ops, &in, k);
 }
 
 /* The entries of a slot to the positions that end before `next`. */
 static fb_status renumber_slot(fb_variant *variant, int64_t slot, int64_t *by)
 {
-    const fb_engine *engine = variant->reading->engine;
     const fb_kept *kept = &variant->selection.kept;
     const int64_t m = kept->count[slot];
-    fb_rope turn = engine->facts->rope[FB_ROPE_GLOBAL];
-    fb_tensor cosine, sine;
-    fb_status status;
 
-    turn.size = 1; /* the keys have grown by it already */
     for (int64_t j = 0; j < m; j++)
         by[j] = variant->next - m + j - kept->position[slot][j];
-    fb_scope_open(engine->ops);
-    status = fb_rope_tables(engine->ops, &turn, engine->facts->rotary_dim / 2,
-                            variant->reading->n, by, m, &cosine, &sine);
-    if (status == FB_OK) fb_cache_turn(variant->arena, engine->ops, slot, cosine, sine);
-    fb_scope_close(engine->ops);
-    return fb_ops_status(engine->ops);
+    return fb_turn_keys(variant->reading->engine, variant->arena, slot,
+                        variant->reading->n, by, m);
 }
 
 static fb_status renumber(fb_variant *variant)
@@ -71,60 +69,29 @@ static fb_status renumber(fb_variant *variant)
     return status;
 }
 
-static fb_status move(fb_variant *variant)
+/* `rule` NULL: none has chosen. */
+static fb_status move(fb_variant *variant, const fb_bound_rule *rule)
 {
     const fb_reading *reading = variant->reading;
     const fb_selection *selection = &variant->selection;
 
     FB_TRY(fb_cache_evict(&variant->arena, reading->engine->ops, reading->cache,
                           &selection->kept, selection->budget_entries));
+    if (rule != NULL && fb_bound_rule_edits(rule))
+        FB_TRY(fb_variant_edit(variant, rule));
     return reading->engine->options.compact ? renumber(variant) : FB_OK;
 }
 
-static fb_status hide(fb_variant *variant)
+/* A mask shows no values but those of the context: where they are edited, entries move. */
+static fb_status hide(fb_variant *variant, const fb_bound_rule *rule)
 {
     const fb_reading *reading = variant->reading;
     const fb_selection *selection = &variant->selection;
 
+    if (fb_bound_rule_edits(rule)) return move(variant, rule);
     FB_ASSERT(!reading->engine->options.compact);
     return fb_cache_hide(&variant->hidden, reading->engine->ops, reading->cache,
                          &selection->kept, selection->budget_entries);
-}
-
-static fb_status evict(fb_variant **out, fb_reading *reading, int rule,
-                       const fb_protect *protect, int64_t protect_last, int64_t k,
-                       fb_status (*keep)(fb_variant *))
-{
-    const fb_engine *engine = reading->engine;
-    fb_ledger *ledger;
-    fb_place before;
-    fb_status status;
-
-    FB_ASSERT(rule >= 0 && rule < reading->n_rules);
-    FB_TRY(fb_variant_new(out, reading));
-    before = fb_enter(engine, FB_PHASE_evict, FB_SCOPE_select);
-    ledger = &(*out)->ledger;
-    fb_ops_charge(engine->ops, &ledger, 1);
-    status = choose(*out, rule, protect, protect_last, k);
-    if (status == FB_OK) status = keep(*out);
-    fb_ops_charge(engine->ops, NULL, 0);
-    fb_ops_move(engine->ops, before);
-    if (status == FB_OK) return FB_OK;
-    fb_variant_free(*out);
-    *out = NULL;
-    return status;
-}
-
-fb_status fb_evict(fb_variant **out, fb_reading *reading, int rule,
-                   const fb_protect *protect, int64_t protect_last, int64_t k)
-{
-    return evict(out, reading, rule, protect, protect_last, k, move);
-}
-
-fb_status fb_evict_masked(fb_variant **out, fb_reading *reading, int rule,
-                          const fb_protect *protect, int64_t protect_last, int64_t k)
-{
-    return evict(out, reading, rule, protect, protect_last, k, hide);
 }
 
 static fb_status copy_kept(fb_kept *out, const fb_kept *kept)
@@ -142,19 +109,70 @@ static fb_status copy_kept(fb_kept *out, const fb_kept *kept)
     return FB_OK;
 }
 
-fb_status fb_evict_given(fb_variant **out, fb_reading *reading, const fb_kept *kept,
-                         int64_t budget_entries)
+/* What stays of a variant and how, with all that this takes. */
+struct eviction {
+    int rule;
+    const fb_protect *protect;
+    int64_t protect_last, k;
+    const fb_kept *given; /* chosen elsewhere; NULL: the rule chooses */
+    fb_status (*keep)(fb_variant *, const fb_bound_rule *);
+};
+
+static fb_status choose_or_copy(fb_variant *variant, const struct eviction *how)
 {
+    fb_selection *selection = &variant->selection;
+
+    if (how->given == NULL)
+        return choose(variant, how->rule, how->protect, how->protect_last, how->k);
+    selection->budget_entries = how->k;
+    return copy_kept(&selection->kept, how->given);
+}
+
+static fb_status evict(fb_variant **out, fb_reading *reading,
+                       const struct eviction *how)
+{
+    const fb_engine *engine = reading->engine;
+    fb_ledger *ledger;
+    fb_place before;
     fb_status status;
 
     FB_TRY(fb_variant_new(out, reading));
-    (*out)->selection.budget_entries = budget_entries;
-    status = copy_kept(&(*out)->selection.kept, kept);
-    if (status == FB_OK) status = move(*out);
+    before = fb_enter(engine, FB_PHASE_evict, FB_SCOPE_select);
+    ledger = &(*out)->ledger;
+    fb_ops_charge(engine->ops, &ledger, 1);
+    status = choose_or_copy(*out, how);
+    if (status == FB_OK)
+        status =
+            how->keep(*out, how->given != NULL ? NULL : reading->rules[how->rule].rule);
+    fb_ops_charge(engine->ops, NULL, 0);
+    fb_ops_move(engine->ops, before);
     if (status == FB_OK) return FB_OK;
     fb_variant_free(*out);
     *out = NULL;
     return status;
+}
+
+fb_status fb_evict(fb_variant **out, fb_reading *reading, int rule,
+                   const fb_protect *protect, int64_t protect_last, int64_t k)
+{
+    FB_ASSERT(rule >= 0 && rule < reading->n_rules);
+    return evict(out, reading,
+                 &(struct eviction){rule, protect, protect_last, k, NULL, move});
+}
+
+fb_status fb_evict_masked(fb_variant **out, fb_reading *reading, int rule,
+                          const fb_protect *protect, int64_t protect_last, int64_t k)
+{
+    FB_ASSERT(rule >= 0 && rule < reading->n_rules);
+    return evict(out, reading,
+                 &(struct eviction){rule, protect, protect_last, k, NULL, hide});
+}
+
+fb_status fb_evict_given(fb_variant **out, fb_reading *reading, const fb_kept *kept,
+                         int64_t budget_entries)
+{
+    return evict(out, reading,
+                 &(struct eviction){.k = budget_entries, .given = kept, .keep = move});
 }
 
 fb_status fb_keep_all(fb_variant **out, fb_reading *reading)
@@ -166,8 +184,12 @@ void fb_variant_free(fb_variant *variant)
 {
     if (variant == NULL) return;
     fb_selection_clear(&variant->selection);
-    fb_cache_free(variant->arena);
-    fb_cache_free(variant->sliding);
+    if (variant->stream != NULL) {
+        fb_stream_free(variant->stream);
+    } else {
+        fb_cache_free(variant->arena);
+        fb_cache_free(variant->sliding);
+    }
     fb_free(variant->hidden);
     fb_free(variant);
 }
@@ -181,6 +203,7 @@ size_t fb_variant_bytes(const fb_variant *variant)
 {
     const fb_reading *reading = variant->reading;
 
+    if (variant->packed_bytes > 0) return variant->packed_bytes;
     if (variant->hidden != NULL)
         return (size_t)fb_kept_total(&variant->selection.kept) *
                fb_entry_bytes(&reading->engine->shape);
@@ -220,10 +243,10 @@ fb_part fb_variant_window(const fb_variant *variant, int64_t index, int64_t kv_h
 
 bool fb_variant_streamed(const fb_variant *variant)
 {
-    return variant->trace[0] != 0;
+    return variant->read_itself;
 }
 
 const char *fb_variant_trace(const fb_variant *variant)
 {
-    return variant->trace[0] != 0 ? variant->trace : variant->reading->trace;
+    return variant->read_itself ? variant->trace : variant->reading->trace;
 }

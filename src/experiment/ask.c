@@ -95,6 +95,7 @@ static void follow(void *self, fb_ops *ops, const char *what, int64_t layer,
     (void)tensor;
     if (is_stopped(a)) fb_ops_refuse(ops, fb_fail(FB_STOPPED, "stopped on request"));
     if (a->reading != NULL || strcmp(what, "attention_in") != 0) return;
+    if (first_row >= n) return; /* some rule has it read again */
     a->ask->read = layer * n + first_row;
     a->ask->read_total = fb_model_get_facts(a->ask->plan->model)->layers * n;
     tell(a);

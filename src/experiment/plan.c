@@ -2,7 +2,9 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/number.h"
 #include "experiment/plan_inside.h"
+#include "task/metrics.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +40,25 @@ static int64_t entries_of(const fb_plan *plan, int budget, int64_t n)
                              rounding_of(plan));
 }
 
+bool fb_plan_needs_text(const fb_plan_sample *sample)
+{
+    const fb_metric *metric;
+
+    if (sample->metric == NULL) return true; /* of a question of the user's it is all */
+    metric = fb_metric_find(sample->metric);
+    return !sample->continues && metric != NULL && metric->kind == FB_METRIC_TEXT;
+}
+
+int64_t fb_plan_tokens(const fb_plan *plan, int sample)
+{
+    const fb_plan_sample *s = &plan->samples[sample];
+    const int64_t n = plan->documents[s->document].context.n;
+    const int64_t free_tokens = fb_plan_needs_text(s) ? s->max_tokens : 0;
+
+    if (!fb_spec_goes_on(plan->spec)) return n;
+    return n + s->prompt.n + fb_larger(s->answer.n, free_tokens) - 1;
+}
+
 /* A byte budget in tokens per head is known only with the model. */
 static fb_status check_bytes(const fb_plan *plan, int budget)
 {
@@ -63,6 +84,17 @@ static fb_status check_bytes(const fb_plan *plan, int budget)
     return fb_spec_check_arithmetic(plan->spec, k, text);
 }
 
+/* What a share of a document is taken of, at least. */
+static int64_t shortest(const fb_plan *plan, int document)
+{
+    const fb_plan_document *d = &plan->documents[document];
+    int64_t tokens = INT64_MAX;
+
+    for (int i = 0; i < d->n_samples; i++)
+        tokens = fb_smaller(tokens, fb_plan_tokens(plan, d->first_sample + i));
+    return tokens;
+}
+
 void fb_plan_warn(const fb_plan *plan, const fb_filter *only, fb_report *report,
                   void *self)
 {
@@ -77,7 +109,7 @@ void fb_plan_warn(const fb_plan *plan, const fb_filter *only, fb_report *report,
         fb_plan_budget_text(plan, b, budget, sizeof budget);
         if (!fb_filter_passes(only, "budget", budget)) continue;
         for (int d = 0; d < plan->n_documents; d++) {
-            const int64_t tokens = plan->documents[d].context.n;
+            const int64_t tokens = shortest(plan, d);
             const int64_t k = entries_of(plan, b, tokens);
 
             if (k == tokens || fb_spec_check_arithmetic(plan->spec, k, "") == FB_OK)
@@ -106,6 +138,29 @@ void fb_plan_notes(const fb_plan *plan, int task, fb_report *report, void *self)
         report(self, line);
         lines += n + (lines[n] == '\n');
     }
+}
+
+/* Rows that are made of the evidence need to know where it stands, on every sample. */
+static fb_status check_evidence(const fb_plan *plan, int rule, int task)
+{
+    const fb_choices *choices = fb_bound_rule_choices(plan->spec->rules[rule].rule);
+    int n = 0, unknown = 0;
+
+    if (choices->reference != FB_REFERENCE_NO_EVIDENCE &&
+        choices->reference != FB_REFERENCE_EVIDENCE)
+        return FB_OK;
+    for (int i = 0; i < plan->n_samples; i++) {
+        n += plan->samples[i].task == task;
+        unknown += plan->samples[i].task == task && plan->samples[i].n_evidence == 0;
+    }
+    if (unknown == 0) return FB_OK;
+    return fb_fail(FB_USAGE,
+                   "'%s' is told where the answer stands in the context, and %d of %d "
+                   "%s of %s %s not say\nhelp: leave the row out, or the task",
+                   plan->spec->rules[rule].label, unknown, n,
+                   fb_plural(n, "sample", "samples"),
+                   fb_bound_task_get(plan->spec->tasks[task])->name,
+                   fb_plural(unknown, "does", "do"));
 }
 
 /* --- making --- */
@@ -159,6 +214,9 @@ static fb_status make_all(fb_plan *plan, check *c)
     if (c->first != FB_OK) return c->first;
     for (int i = 0; i < spec->n_budgets; i++)
         found(c, check_bytes(plan, i));
+    for (int rule = 0; rule < spec->n_rules; rule++)
+        for (int task = 0; task < spec->n_tasks; task++)
+            found(c, check_evidence(plan, rule, task));
     return c->first;
 }
 
@@ -303,7 +361,6 @@ typedef struct cells {
 
 static fb_status add_cell(cells *c, fb_cell cell)
 {
-    const fb_plan_sample *sample = &c->plan->samples[cell.sample];
     char budget[32], seed[24];
 
     fb_plan_budget_text(c->plan, cell.budget, budget, sizeof budget);
@@ -312,8 +369,7 @@ static fb_status add_cell(cells *c, fb_cell cell)
         !fb_filter_passes(c->only, "seed", seed))
         return FB_OK;
     FB_TRY(fb_list_grow((void **)&c->cell, c->n, sizeof *c->cell));
-    cell.k = entries_of(c->plan, cell.budget,
-                        c->plan->documents[sample->document].context.n);
+    cell.k = entries_of(c->plan, cell.budget, fb_plan_tokens(c->plan, cell.sample));
     c->cell[c->n++] = cell;
     return FB_OK;
 }

@@ -37,6 +37,10 @@ typedef struct fb_strings {
     int n;
 } fb_strings;
 
+typedef struct fb_token_span {
+    int64_t begin, end; /* ids [begin, end) of a context */
+} fb_token_span;
+
 typedef struct fb_plan_sample {
     int task, document;
     char *key, *group;
@@ -51,8 +55,10 @@ typedef struct fb_plan_sample {
     int64_t max_tokens, length;
     double depth;
     bool continues;
-    bool is_first;  /* the first document of its task: kept sets are stored */
-    char *evidence; /* JSON [[first token, one past], ...] of the context; NULL: none */
+    bool is_first; /* the first document of its task: kept sets are stored */
+    /* Where the context holds the answer; 0 of them: nobody says. */
+    fb_token_span evidence[FB_MAX_EVIDENCE];
+    int n_evidence;
     char tokens_sha256[FB_HASH_HEX];
 } fb_plan_sample;
 
@@ -137,6 +143,13 @@ FB_MUST_USE fb_status fb_plan_cells(const fb_plan *plan, int document,
                                     const fb_filter *only, fb_cell **out, int *n_out);
 FB_MUST_USE fb_status fb_plan_count(const fb_plan *plan, const fb_filter *only,
                                     int64_t *out);
+
+/* True if a free answer is wanted: this sample's metric is computed from it, or the question
+ * is the user's. */
+bool fb_plan_needs_text(const fb_plan_sample *sample);
+/* Tokens that a budget is a share of: of the context; where question and answer go on under
+ * it, all that are ever read, the answer as long as it may be but for its last token. */
+int64_t fb_plan_tokens(const fb_plan *plan, int sample);
 
 /* "20%"; "full" for -1. */
 void fb_plan_budget_text(const fb_plan *plan, int budget, char *out, size_t n);

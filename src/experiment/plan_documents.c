@@ -61,7 +61,6 @@ void fb_plan_sample_clear(fb_plan_sample *sample)
     fb_free(sample->question);
     fb_free(sample->prefix);
     fb_free(sample->own_metric);
-    fb_free(sample->evidence);
     clear_strings(&sample->references);
     clear_strings(&sample->stop);
     clear_strings(&sample->classes);
@@ -203,19 +202,16 @@ static int64_t reserve_of(const fb_plan_sample *samples, int n)
     return most;
 }
 
-/* Byte ranges of the text as ranges of ids, JSON; nothing where ids were cut out. */
+/* Byte ranges of the text as ranges of ids; none where ids were cut out. */
 static fb_status place_evidence(const fb_plan *plan, const char *text,
                                 const fb_plan_document *document, const fb_probe *probe,
                                 fb_plan_sample *out)
 {
     const fb_ids *ids = &document->context;
-    fb_text json = {0};
     size_t *ends = NULL;
-    fb_status status;
 
     if (probe->n_evidence == 0 || document->cut_tokens > 0) return FB_OK;
     FB_TRY(fb_plan_token_ends(plan, ids, document->n_before, strlen(text), &ends));
-    fb_text_init(&json, 0);
     for (int e = 0; e < probe->n_evidence; e++) {
         int64_t first = document->n_before, last;
 
@@ -224,19 +220,11 @@ static fb_status place_evidence(const fb_plan *plan, const char *text,
         for (last = first; last < ids->n && ends[last] < probe->evidence[e].end;)
             last++;
         if (last < ids->n) last++;
-        fb_text_printf(&json, "%s[%lld,%lld]", e == 0 ? "[" : ",", (long long)first,
-                       (long long)last);
+        out->evidence[e] = (fb_token_span){first, last};
     }
-    fb_text_puts(&json, "]");
-    status = fb_text_status(&json);
-    if (status == FB_OK) {
-        out->evidence = fb_strdup(fb_text_string(&json));
-        if (out->evidence == NULL)
-            status = fb_fail(FB_NO_MEMORY, "no memory for a sample");
-    }
-    fb_text_clear(&json);
+    out->n_evidence = probe->n_evidence;
     fb_free(ends);
-    return status;
+    return FB_OK;
 }
 
 static void clear_document(fb_plan_document *document)
@@ -548,6 +536,7 @@ fb_status fb_plan_make(fb_plan *plan, int task)
     maker m = {plan, task, plan->spec->tasks[task]};
     const int64_t limit = fb_values_int(&plan->spec->values, FB_SET_samples);
     fb_ids before = {0};
+    fb_status status;
     fb_task_env env = {
         .self = &m,
         .samples = limit > 0 ? limit : 0,
@@ -559,8 +548,9 @@ fb_status fb_plan_make(fb_plan *plan, int task)
         .note = note,
     };
 
-    FB_TRY(fb_plan_context(plan, "", &before, &env.template_tokens));
+    status = fb_plan_context(plan, "", &before, &env.template_tokens);
     fb_ids_clear(&before);
+    FB_TRY(status);
     fb_text_init(&plan->tasks[task].notes, 0);
     FB_TRY(fb_task_make(plan->spec->tasks[task], &env));
     FB_TRY(note_lost(&m));

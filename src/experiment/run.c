@@ -52,10 +52,13 @@ fb_status fb_run_check_stop(const fb_runner *run)
 double fb_run_cell_work(const fb_runner *run, const fb_cell *cell)
 {
     const fb_plan_sample *sample = &run->plan->samples[cell->sample];
-    const int64_t read = fb_spec_streams(run->plan->spec)
-                             ? run->plan->documents[sample->document].context.n
-                             : 0;
+    const fb_choices *choices =
+        fb_bound_rule_choices(run->plan->spec->rules[cell->rule].rule);
+    int64_t read = 0;
 
+    if (fb_spec_streams(run->plan->spec))
+        read = run->plan->documents[sample->document].context.n;
+    if (choices->reference == FB_REFERENCE_REREAD) read = cell->k;
     return (double)(read + sample->prompt.n + sample->answer.n);
 }
 
@@ -90,7 +93,11 @@ static fb_status find_all_todo(fb_runner *run)
     const int n = run->plan->n_documents;
 
     run->todo = fb_zalloc(FB_ACCOUNT_other, fb_size_mul((size_t)n, sizeof *run->todo));
-    if (run->todo == NULL) return fb_fail(FB_NO_MEMORY, "no memory for the run");
+    run->has_failed =
+        fb_zalloc(FB_ACCOUNT_other, fb_size_mul((size_t)run->plan->spec->n_rules,
+                                                sizeof *run->has_failed));
+    if (run->todo == NULL || run->has_failed == NULL)
+        return fb_fail(FB_NO_MEMORY, "no memory for the run");
     run->progress.n_documents = n;
     for (int i = 0; i < n; i++)
         FB_TRY(find_todo(run, i));
@@ -129,7 +136,8 @@ fb_engine_options fb_run_engine_options(const fb_plan *plan)
 {
     return (fb_engine_options){
         .cache = plan->shape.type,
-        .compact = fb_values_is(&plan->spec->values, FB_SET_positions, "compact")};
+        .compact = fb_values_is(&plan->spec->values, FB_SET_positions, "compact"),
+        .turn_end = plan->template.after};
 }
 
 static fb_status run_all(fb_runner *run)
@@ -153,6 +161,7 @@ static void close_run(fb_runner *run)
     for (int i = 0; run->todo != NULL && i < run->plan->n_documents; i++)
         fb_free(run->todo[i].cells);
     fb_free(run->todo);
+    fb_free(run->has_failed);
     fb_run_close_rows(run);
 }
 

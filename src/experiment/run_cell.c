@@ -23,24 +23,10 @@ typedef struct draft {
     char kept_sha256[FB_HASH_HEX], digest[FB_HASH_HEX];
 } draft;
 
-static const fb_metric *metric_of(const fb_plan_sample *sample)
-{
-    return fb_metric_find(sample->metric);
-}
-
 bool fb_run_is_own_fault(fb_status status)
 {
     return status != FB_OK && status != FB_NO_MEMORY && status != FB_IO &&
            status != FB_STOPPED;
-}
-
-bool fb_run_needs_text(const fb_plan_sample *sample)
-{
-    const fb_metric *metric;
-
-    if (sample->metric == NULL) return true; /* of a question of the user's it is all */
-    metric = metric_of(sample);
-    return !sample->continues && metric != NULL && metric->kind == FB_METRIC_TEXT;
 }
 
 fb_question fb_run_question(const fb_plan_sample *sample)
@@ -53,7 +39,7 @@ fb_question fb_run_question(const fb_plan_sample *sample)
 
 fb_answer_options fb_run_answer_options(const fb_plan_sample *sample)
 {
-    return (fb_answer_options){.generate = fb_run_needs_text(sample),
+    return (fb_answer_options){.generate = fb_plan_needs_text(sample),
                                .max_tokens = sample->max_tokens};
 }
 
@@ -82,6 +68,15 @@ static double share_equal(const int32_t *a, const int32_t *b, int64_t n)
     return (double)same / (double)n;
 }
 
+/* What is left in the end: of the context, or of all that was read where question and
+ * answer go on under the budget. NULL: everything. */
+static const fb_selection *held(const fb_outcome *outcome)
+{
+    return outcome->answer->held.kept.n_slots > 0
+               ? &outcome->answer->held
+               : fb_variant_selection(outcome->variant);
+}
+
 /* The share of heads that dropped the first token, to which models pay attention when
  * they look at nothing (Xiao et al. 2024, "attention sinks", arXiv:2309.17453). */
 static double first_lost(const fb_selection *selection)
@@ -106,7 +101,7 @@ static void add_pass_scores(draft *d, const fb_plan_sample *sample,
         right == 1 ? 1 : 0,
         share_equal(answer->top1, answer->full_top1, answer->n),
         right,
-        first_lost(fb_variant_selection(outcome->variant))};
+        first_lost(held(outcome))};
 
     for (int i = 0; i < FB_PASS_METRICS; i++)
         add_score(d, fb_pass_metrics[i], values[i]);
@@ -267,19 +262,29 @@ static fb_status add_kept(const fb_runner *run, draft *d, const fb_kept *kept)
     return FB_OK;
 }
 
+/* What the cell had read by then. */
+static int64_t count_read(const fb_runner *run, const fb_outcome *outcome)
+{
+    const fb_cache_shape *shape = &run->plan->shape;
+
+    if (outcome->answer->n_read == 0)
+        return fb_cache_total(fb_reading_cache(run->reading));
+    return shape->layers * shape->kv_heads * outcome->answer->n_read;
+}
+
 /* Counted from the selection and the arena, not from the settings. */
 static fb_status add_budget(const fb_runner *run, draft *d, const fb_outcome *outcome)
 {
-    const fb_selection *selection = fb_variant_selection(outcome->variant);
+    const fb_selection *selection = held(outcome);
     const fb_plan_sample *sample = &run->plan->samples[outcome->cell->sample];
     const fb_cache *full = fb_reading_cache(run->reading);
+    const int64_t read = count_read(run, outcome);
     fb_store_cell *row = &d->row;
 
-    row->full_entries = fb_cache_total(full);
-    row->kept_entries =
-        selection == NULL ? row->full_entries : fb_kept_total(&selection->kept);
-    row->budget_entries =
-        selection == NULL ? row->full_entries : selection->budget_entries;
+    row->full_entries = run->plan->shape.layers * run->plan->shape.kv_heads *
+                        fb_plan_tokens(run->plan, outcome->cell->sample);
+    row->kept_entries = selection == NULL ? read : fb_kept_total(&selection->kept);
+    row->budget_entries = selection == NULL ? read : selection->budget_entries;
     row->budget_bytes = outcome->cell->k * run->plan->shape.layers *
                         run->plan->shape.kv_heads *
                         (int64_t)fb_entry_bytes(&run->plan->shape);
@@ -287,15 +292,18 @@ static fb_status add_budget(const fb_runner *run, draft *d, const fb_outcome *ou
     row->peak_bytes = (int64_t)fb_cache_bytes(full);
     if (fb_variant_streamed(outcome->variant))
         row->peak_bytes = row->kept_bytes;
-    else if (selection != NULL)
+    else if (selection != NULL || row->kept_bytes < row->peak_bytes)
         row->peak_bytes += row->kept_bytes;
     row->tail_bytes = (int64_t)outcome->answer->tail_bytes;
-    row->evicted = row->full_entries - row->kept_entries;
+    row->evicted = read - row->kept_entries;
     fb_kept_sha256(selection == NULL ? NULL : &selection->kept, d->kept_sha256);
     row->kept_sha256 = d->kept_sha256;
     if (selection == NULL) return FB_OK;
-    if (row->evicted == 0 && row->budget_entries < row->full_entries)
+    if (row->evicted == 0 && row->budget_entries < read)
         return fb_fail(FB_DEFECT, "nothing was evicted under a budget that binds");
+    if (outcome->answer->highest > selection->k)
+        return fb_fail(FB_DEFECT, "a head held %lld entries; the budget has %lld",
+                       (long long)outcome->answer->highest, (long long)selection->k);
     row->free_choices = selection->free_choices;
     row->fallback = selection->fallback;
     row->shrunk = selection->shrunk;
@@ -359,7 +367,7 @@ static fb_status fill(const fb_runner *run, draft *d, const fb_outcome *outcome)
     d->row = fb_run_identity(run, outcome->cell);
     d->row.status = "done";
     add_pass_scores(d, sample, outcome);
-    if (fb_run_needs_text(sample)) {
+    if (fb_plan_needs_text(sample)) {
         FB_TRY(decode_answer(run, d, sample, answer));
         FB_TRY(add_text_score(run, d, sample));
         d->row.answer = prompts ? d->answer : NULL;
@@ -380,12 +388,12 @@ static fb_status fill(const fb_runner *run, draft *d, const fb_outcome *outcome)
     return FB_OK;
 }
 
-static void count_marks(fb_runner *run, const fb_store_cell *row)
+static void count_marks(fb_runner *run, const fb_store_cell *row, bool has_budget)
 {
     run->result->done++;
     run->result->fallback += row->fallback;
     run->result->shrunk += row->shrunk;
-    run->result->no_choice += row->evicted > 0 && row->free_choices == 0;
+    run->result->no_choice += row->evicted > 0 && row->free_choices == 0 && has_budget;
 }
 
 static void advance(fb_runner *run, const fb_cell *cell)
@@ -405,7 +413,7 @@ fb_status fb_run_store_cell(fb_runner *run, const fb_outcome *outcome)
     status = fill(run, d, outcome);
     if (status == FB_OK) status = fb_store_put_cell(run->store, &d->row);
     if (status == FB_OK) {
-        count_marks(run, &d->row);
+        count_marks(run, &d->row, outcome->cell->budget >= 0);
         advance(run, outcome->cell);
     }
     fb_text_clear(&d->answer_tokens);

@@ -111,7 +111,7 @@ static void count(marks *m, const fb_result_cell *cell)
     }
     m->fallback += cell->fallback;
     m->shrunk += cell->shrunk;
-    m->no_choice += cell->evicted > 0 && cell->free_choices == 0;
+    m->no_choice += cell->evicted > 0 && cell->free_choices == 0 && cell->budget >= 0;
 }
 
 static fb_status warn_rule(fb_runner *run, const fb_results *results, int rule)

@@ -43,8 +43,9 @@ typedef struct fb_runner {
     fb_engine *engine;
     fb_store *store;
     fb_rows rows;
-    fb_todo *todo; /* [n_documents] */
-    int64_t limit; /* bytes */
+    fb_todo *todo;    /* [n_documents] */
+    bool *has_failed; /* [n_rules] a reading for the rule, of an earlier document */
+    int64_t limit;    /* bytes */
     int64_t begin_ns;
     double work, work_done; /* tokens: what the estimate of time counts */
     fb_run_progress progress;
@@ -75,7 +76,8 @@ fb_store_cell fb_run_identity(const fb_runner *run, const fb_cell *cell);
 int64_t fb_run_limit(const fb_plan *plan, const fb_run_options *options);
 /* Bytes in use now, in all accounts. */
 double fb_run_bytes_now(void);
-/* Bytes of a cell's own cache: none where the context's is used whole. */
+/* Bytes of a cell's own cache: none where the context's is used whole, two where the answer
+ * goes on in a copy; and of the pass that fills it. */
 double fb_run_cell_bytes(const fb_plan *plan, const fb_cell *cell);
 /* FB_BUDGET, before anything is computed, if a cell of the plan cannot fit into them:
  * weights, the full cache of its context, its own cache, its answer. Weights that are
@@ -92,6 +94,10 @@ FB_MUST_USE fb_status fb_run_refuse_memory(double limit, double needed,
 FB_MUST_USE fb_status fb_run_document(fb_runner *run);
 /* The entrant of a cell; NULL if there is none. */
 fb_entrant *fb_run_entrant(const fb_runner *run, const fb_cell *cell);
+bool fb_run_reads(const fb_runner *run, int rule, fb_signal signal);
+/* Looking ahead has failed: gives the failure to the rule at fault, which is left out from
+ * then on; returns it if it is no rule's. */
+FB_MUST_USE fb_status fb_run_blame(fb_runner *run, fb_status status);
 /* FB_STOPPED if it is time to stop. */
 FB_MUST_USE fb_status fb_run_check_stop(const fb_runner *run);
 /* Notes the peak of all memory, then measures anew. */
@@ -114,6 +120,13 @@ double fb_run_cell_work(const fb_runner *run, const fb_cell *cell);
 
 FB_MUST_USE fb_status fb_run_stream(const fb_runner *run, const fb_cell *cell,
                                     fb_variant **out);
+
+/* --- rows beside the rules (run_reference.c) --- */
+
+/* fb_choices.reference of its rule says what stays. */
+bool fb_run_is_reference(const fb_runner *run, const fb_cell *cell);
+FB_MUST_USE fb_status fb_run_reference(const fb_runner *run, const fb_cell *cell,
+                                       fb_variant **out);
 
 /* --- one cell (run_cell.c) --- */
 
@@ -141,9 +154,6 @@ fb_answer_options fb_run_answer_options(const fb_plan_sample *sample);
 double fb_run_reading_bytes(const fb_plan *plan, int64_t tokens);
 /* What the protocol asks of the engine. */
 fb_engine_options fb_run_engine_options(const fb_plan *plan);
-/* True if a free answer is wanted: this cell's metric is computed from it, or the question
- * is the user's. */
-bool fb_run_needs_text(const fb_plan_sample *sample);
 /* Bytes of an answer up to its first stop string. */
 size_t fb_run_answer_length(const fb_plan_sample *sample, const char *text, size_t n);
 

@@ -66,10 +66,12 @@ static double cache_bytes(const fb_plan *plan, int64_t entries)
            (double)fb_entry_bytes(&plan->shape);
 }
 
-/* Of the work of one pass with the signals of all rules. */
+/* Of the work of one pass with the signals of all rules, or of another one for some. */
 static double pass_bytes(const fb_plan *plan, int64_t tokens)
 {
-    bool wants_sum = false, wants_queries = false;
+    const fb_model_facts *facts = fb_model_get_facts(plan->model);
+    size_t again = 0, once;
+    bool wants_sum = false, wants_queries = false, wants_blocks = false;
     int64_t window = 0;
 
     for (int r = 0; r < plan->spec->n_rules; r++) {
@@ -78,9 +80,14 @@ static double pass_bytes(const fb_plan *plan, int64_t tokens)
         window = fb_larger(window, fb_bound_rule_window(rule, tokens));
         wants_sum |= fb_bound_rule_reads_sum(rule);
         wants_queries |= fb_bound_rule_queries(rule, tokens) > 0;
+        wants_blocks |= fb_bound_rule_reads_block(rule);
+        if (fb_bound_rule_replay(rule) == NULL) continue;
+        once = fb_replay_bytes(facts, plan->shape.type, tokens,
+                               fb_bound_rule_replay(rule));
+        if (once > again) again = once;
     }
-    return (double)fb_pass_bytes(fb_model_get_facts(plan->model), tokens, window,
-                                 wants_sum, wants_queries);
+    once = fb_pass_bytes(facts, tokens, window, wants_sum, wants_queries, wants_blocks);
+    return (double)(once > again ? once : again);
 }
 
 double fb_run_reading_bytes(const fb_plan *plan, int64_t tokens)
@@ -96,7 +103,14 @@ double fb_run_reading_bytes(const fb_plan *plan, int64_t tokens)
 
 double fb_run_cell_bytes(const fb_plan *plan, const fb_cell *cell)
 {
-    return cell->budget < 0 ? 0 : cache_bytes(plan, cell->k);
+    const fb_choices *choices =
+        fb_bound_rule_choices(plan->spec->rules[cell->rule].rule);
+    const bool has_own = cell->budget >= 0 || choices->reference != FB_REFERENCE_NONE;
+    double bytes = has_own ? cache_bytes(plan, cell->k) : 0;
+
+    if (fb_spec_goes_on(plan->spec)) return 2 * cache_bytes(plan, cell->k);
+    if (choices->reference == FB_REFERENCE_REREAD) bytes += pass_bytes(plan, cell->k);
+    return bytes;
 }
 
 fb_status fb_run_refuse_memory(double limit, double needed, const char *what,

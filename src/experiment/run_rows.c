@@ -109,6 +109,24 @@ static fb_status check_kernel(const fb_runner *run, const fb_results *own)
                    run->options->path, own->kernel, kernel);
 }
 
+/* All that two results must agree in: "prefill.agnostic.original",
+ * "stream.chunk64.agnostic.original", "stream.chunk64.answer16.original". */
+static void print_protocol(const fb_spec *spec, char *out, size_t n)
+{
+    const fb_values *values = &spec->values;
+    char chunk[32] = "", answer[32];
+
+    (void)snprintf(answer, sizeof answer, "%s", fb_values_text(values, FB_SET_query));
+    if (fb_spec_streams(spec))
+        (void)snprintf(chunk, sizeof chunk, ".chunk%s",
+                       fb_values_text(values, FB_SET_chunk));
+    if (fb_spec_goes_on(spec))
+        (void)snprintf(answer, sizeof answer, "answer%s",
+                       fb_values_text(values, FB_SET_interval));
+    (void)snprintf(out, n, "%s%s.%s.%s", fb_values_text(values, FB_SET_kind), chunk,
+                   answer, fb_values_text(values, FB_SET_positions));
+}
+
 static fb_status put_experiment(fb_runner *run, const char *text)
 {
     const fb_values *values = &run->plan->spec->values;
@@ -129,9 +147,7 @@ static fb_status put_experiment(fb_runner *run, const char *text)
     };
 
     FB_TRY(print_kernel(run, kernel));
-    (void)snprintf(
-        protocol, sizeof protocol, "%s.%s.%s", fb_values_text(values, FB_SET_kind),
-        fb_values_text(values, FB_SET_query), fb_values_text(values, FB_SET_positions));
+    print_protocol(run->plan->spec, protocol, sizeof protocol);
     (void)snprintf(compute, sizeof compute, "%s%.15g",
                    fb_values_text(values, FB_SET_compute),
                    fb_values_real(values, FB_SET_quota));
@@ -242,14 +258,13 @@ static fb_status put_task(fb_runner *run, int index)
     return status;
 }
 
-/* Not a rule to be judged: the full cache, what cannot be deployed, what quality is
+/* Not a rule to be judged: what chooses nothing, what cannot be deployed, what quality is
  * lost from. */
 static bool is_reference(const fb_spec *spec, int index)
 {
     const fb_bound_rule *rule = spec->rules[index].rule;
 
-    return fb_bound_rule_choices(rule)->keeps_all ||
-           !fb_bound_rule_is_deployable(rule) ||
+    return !fb_bound_rule_scores(rule) || !fb_bound_rule_is_deployable(rule) ||
            strcmp(spec->rules[index].label,
                   fb_values_text(&spec->values, FB_SET_reference)) == 0;
 }
@@ -258,19 +273,31 @@ static fb_status put_rule(fb_runner *run, int index)
 {
     const fb_spec *spec = run->plan->spec;
     const fb_bound_rule *rule = spec->rules[index].rule;
-    const fb_store_rule row = {
+    char source[FB_HASH_HEX];
+    const bool is_loaded = fb_bound_rule_is_loaded(rule, source);
+    fb_text about = {0};
+    fb_store_rule row = {
         .label = spec->rules[index].label,
         .expression = fb_bound_rule_text(rule),
         .family = fb_bound_rule_family(rule),
-        .origin = "built-in",
+        .origin = is_loaded ? "loaded" : "built-in",
+        .source_sha256 = is_loaded ? source : NULL,
         .abi = FB_RULE_ABI,
         .deployable = fb_bound_rule_is_deployable(rule),
-        .accounted = true,
+        .accounted = !is_loaded, /* what its code does beside operators is not known */
         .is_random = fb_bound_rule_is_random(rule),
         .is_reference = is_reference(spec, index),
     };
+    fb_status status;
 
-    return fb_store_put_rule(run->store, &row, &run->rows.rule[index]);
+    fb_text_init(&about, 0);
+    fb_bound_rule_about(rule, &about);
+    row.about = fb_text_string(&about);
+    status = fb_text_status(&about);
+    if (status == FB_OK)
+        status = fb_store_put_rule(run->store, &row, &run->rows.rule[index]);
+    fb_text_clear(&about);
+    return status;
 }
 
 static fb_status put_budget(fb_runner *run, int index)
@@ -315,22 +342,34 @@ static void print_references(const fb_plan_sample *sample, fb_text *out)
     }
 }
 
+/* [[first token, one past], ...] */
+static void print_evidence(const fb_plan_sample *sample, fb_text *out)
+{
+    for (int e = 0; e < sample->n_evidence; e++)
+        fb_text_printf(out, "%s[%lld,%lld]", e == 0 ? "[" : ",",
+                       (long long)sample->evidence[e].begin,
+                       (long long)sample->evidence[e].end);
+    fb_text_puts(out, "]");
+}
+
 static fb_status put_sample_texts(fb_runner *run, fb_store_sample *row, int index)
 {
     const fb_plan_sample *sample = &run->plan->samples[index];
     const fb_plan_document *document = &run->plan->documents[sample->document];
     const bool prompts = fb_values_flag(&run->plan->spec->values, FB_SET_prompts);
-    fb_text tokens = {0}, expected = {0};
+    fb_text tokens = {0}, expected = {0}, evidence = {0};
     fb_status status = FB_OK;
 
     fb_text_init(&tokens, 0);
     fb_text_init(&expected, 0);
+    fb_text_init(&evidence, 0);
     if (prompts) {
         print_references(sample, &expected);
         row->context = document->text;
         row->question = sample->question;
         row->expected = fb_text_string(&expected);
-        row->needle = sample->evidence;
+        print_evidence(sample, &evidence);
+        row->needle = sample->n_evidence > 0 ? fb_text_string(&evidence) : NULL;
         status = print_tokens(run, &document->context, &tokens);
         row->token_text = fb_text_string(&tokens);
     }
@@ -338,6 +377,7 @@ static fb_status put_sample_texts(fb_runner *run, fb_store_sample *row, int inde
         status = fb_store_put_sample(run->store, row, &run->rows.sample[index]);
     fb_text_clear(&tokens);
     fb_text_clear(&expected);
+    fb_text_clear(&evidence);
     return status;
 }
 

@@ -200,7 +200,10 @@ static double bytes_with(const group *g, const fb_cell *cell, bool masked)
 
 static bool is_for_a_mask(const group *g, const fb_cell *cell)
 {
-    return cell->budget >= 0 &&
+    const fb_bound_rule *rule = g->run->plan->spec->rules[cell->rule].rule;
+
+    return cell->budget >= 0 && !fb_run_is_reference(g->run, cell) &&
+           !fb_bound_rule_edits(rule) &&
            fb_mask_pays(g->run->engine, fb_reading_tokens(g->run->reading), cell->k);
 }
 
@@ -229,6 +232,7 @@ static fb_status evict(const group *g, const fb_cell *cell, bool masked,
 
     if (entrant->failure != NULL) return fb_fail(FB_DEFECT, "%s", entrant->failure);
     if (fb_spec_streams(plan->spec)) return fb_run_stream(g->run, cell, out);
+    if (fb_run_is_reference(g->run, cell)) return fb_run_reference(g->run, cell, out);
     if (cell->budget < 0) return fb_keep_all(out, g->run->reading);
     return (masked ? fb_evict_masked : fb_evict)(
         out, g->run->reading, entrant->index, &plan->spec->protect,
@@ -291,23 +295,6 @@ static fb_status run_cells(group *g, const fb_cell *cells, int n)
 
 /* --- the future --- */
 
-/* Gives the failure to the rule at fault; FB_DEFECT if it is no rule's. */
-static fb_status blame(fb_runner *run, fb_status status)
-{
-    for (int i = 0; i < run->n_entrants; i++) {
-        fb_entrant *entrant = &run->entrants[i];
-
-        if (entrant->failure != NULL ||
-            !fb_has_failed_to_foresee(run->reading, entrant->index))
-            continue;
-        entrant->failure = fb_strdup(fb_error_message());
-        return entrant->failure != NULL
-                   ? FB_OK
-                   : fb_fail(FB_NO_MEMORY, "no memory for the run");
-    }
-    return status;
-}
-
 /* Rules that read the future are scored now; one that fails is left out. */
 static fb_status foresee(const group *g, const fb_cell *cells, int n)
 {
@@ -316,14 +303,10 @@ static fb_status foresee(const group *g, const fb_cell *cells, int n)
     fb_status status;
 
     for (int i = 0; i < n; i++)
-        is_needed |=
-            !fb_bound_rule_is_deployable(run->plan->spec->rules[cells[i].rule].rule);
+        is_needed |= fb_run_reads(run, cells[i].rule, FB_READS_FUTURE);
     if (!is_needed) return FB_OK;
-    while ((status = fb_foresee(run->reading, &g->question)) != FB_OK) {
-        fb_ops_reset(run->ops);
-        if (!fb_run_is_own_fault(status)) return status;
-        FB_TRY(blame(run, status));
-    }
+    while ((status = fb_foresee(run->reading, &g->question)) != FB_OK)
+        FB_TRY(fb_run_blame(run, status));
     return FB_OK;
 }
 

@@ -1,21 +1,25 @@
 /* run_stream.c - protocol stream: each cell reads the context anew, under its budget.
  *
  * What a rule keeps beside the entries (their state, the last queries) is paid from the
- * same bytes, so such a rule holds fewer entries.
+ * same bytes, so such a rule holds fewer entries. Where all tokens fit nothing is ever
+ * evicted, so no state is needed.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "experiment/run_inside.h"
 
-static fb_status entries_of(const fb_runner *run, const fb_cell *cell, int64_t n,
-                            int64_t *out)
+static bool pays_state(const fb_plan *plan, const fb_cell *cell)
 {
-    const fb_plan *plan = run->plan;
+    return cell->k < fb_plan_tokens(plan, cell->sample) &&
+           !fb_values_is(&plan->spec->values, FB_SET_metadata, "free");
+}
+
+static fb_status entries_of(const fb_plan *plan, const fb_cell *cell, int64_t *out)
+{
     const fb_bound_rule *rule = plan->spec->rules[cell->rule].rule;
 
     *out = cell->k;
-    if (cell->k >= n || fb_values_is(&plan->spec->values, FB_SET_metadata, "free"))
-        return FB_OK;
+    if (!pays_state(plan, cell)) return FB_OK;
     *out = fb_stream_entries(fb_model_get_facts(plan->model), plan->shape.type, rule,
                              cell->k);
     if (*out >= 1) return FB_OK;
@@ -32,9 +36,10 @@ fb_status fb_run_stream(const fb_runner *run, const fb_cell *cell, fb_variant **
     const fb_ids *context =
         &run->plan->documents[run->plan->samples[cell->sample].document].context;
     const fb_seeded_rule rule = {spec->rules[cell->rule].rule, cell->seed};
-    int64_t k;
+    fb_pace pace = {.chunk = fb_values_int(&spec->values, FB_SET_chunk),
+                    .interval = fb_values_int(&spec->values, FB_SET_interval),
+                    .pays_state = pays_state(run->plan, cell)};
 
-    FB_TRY(entries_of(run, cell, context->n, &k));
-    return fb_stream_in(out, run->reading, &rule, context->ids, &spec->protect, k,
-                        fb_values_int(&spec->values, FB_SET_chunk));
+    FB_TRY(entries_of(run->plan, cell, &pace.k));
+    return fb_stream_in(out, run->reading, &rule, context->ids, &spec->protect, &pace);
 }

@@ -66,6 +66,15 @@ void fb_ledger_add(fb_ledger *to, const fb_ledger *from)
                 add(&to->count[p][s][op], &from->count[p][s][op]);
 }
 
+void fb_ledger_add_as(fb_ledger *to, fb_phase phase, fb_scope scope,
+                      const fb_ledger *from)
+{
+    for (int p = 0; p < FB_PHASE_COUNT; p++)
+        for (int s = 0; s < FB_SCOPE_COUNT; s++)
+            for (int op = 0; op < FB_OP_COUNT; op++)
+                add(&to->count[phase][scope][op], &from->count[p][s][op]);
+}
+
 static bool are_equal(const fb_count *a, const fb_count *b)
 {
     return a->calls == b->calls && a->flops == b->flops && a->bytes == b->bytes;

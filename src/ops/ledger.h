@@ -59,6 +59,9 @@ const char *fb_scope_name(fb_scope scope);
 const char *fb_phase_name(fb_phase phase);
 
 void fb_ledger_add(fb_ledger *to, const fb_ledger *from);
+/* All of `from` as work of one phase and scope. */
+void fb_ledger_add_as(fb_ledger *to, fb_phase phase, fb_scope scope,
+                      const fb_ledger *from);
 bool fb_ledger_equal(const fb_ledger *a, const fb_ledger *b);
 fb_count fb_ledger_total(const fb_ledger *ledger, fb_phase phase, fb_scope scope);
 

@@ -128,6 +128,20 @@ fb_status fb_ops_status(const fb_ops *ops)
     return fb_fail(ops->status, "%s", ops->sentence);
 }
 
+void fb_ops_context(fb_ops *ops, const char *format, ...)
+{
+    char whose[FB_SENTENCE_BYTES], old[FB_SENTENCE_BYTES];
+    va_list args;
+
+    if (ops->status == FB_OK) return;
+    memcpy(old, ops->sentence, sizeof old);
+    va_start(args, format);
+    (void)vsnprintf(whose, sizeof whose, format, args);
+    va_end(args);
+    (void)fb_fail(ops->status, "%s: %s", whose, old);
+    (void)snprintf(ops->sentence, sizeof ops->sentence, "%s", fb_error_message());
+}
+
 void fb_ops_broken(fb_ops *ops, enum fb_op op, const char *format, ...)
 {
     char what[FB_SENTENCE_BYTES];
@@ -189,6 +203,13 @@ int64_t fb_size(const fb_ops *ops, fb_tensor a, int dim)
     if (place == NULL) return 0;
     if (dim < 0) dim += place->array.n_dims;
     return dim < 0 || dim >= place->array.n_dims ? 0 : place->array.shape[dim];
+}
+
+bool fb_is_f32(const fb_ops *ops, fb_tensor a)
+{
+    const struct fb_place_of_tensor *place = place_of(ops, a);
+
+    return place != NULL && place->array.dtype == FB_F32 && !place->array.is_weight;
 }
 
 int64_t fb_array_elements(const fb_array *array)

@@ -47,6 +47,9 @@ void fb_ops_close(fb_ops *ops); /* takes NULL */
 void fb_ops_reset(fb_ops *ops); /* forgets the first failure; closes all scopes */
 /* Records a failure made by the caller with fb_fail, as if an operator had failed. */
 void fb_ops_refuse(fb_ops *ops, fb_status status);
+/* Puts "whose it is: " in front of the sentence of the first failure, if there is one. */
+void fb_ops_context(fb_ops *ops, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 const char *fb_ops_backend(const fb_ops *ops); /* "native", "torch" */
 /* Which kernels: "avx2"; of torch its version and devices, "2.13.0 on cpu". */
 const char *fb_ops_isa(const fb_ops *ops);
@@ -69,8 +72,8 @@ static inline int fb_part_of_layer(const fb_ops *ops, int64_t layer, int64_t lay
     return (int)(layer * fb_ops_parts(ops) / layers);
 }
 
-/* Of a model, in one layer: what arrays on the stack have room for. */
-enum { FB_MAX_KV_HEADS = 512 };
+/* Of f32, as what a rule makes has to be. */
+bool fb_is_f32(const fb_ops *ops, fb_tensor a);
 
 /* --- lifetimes --- */
 

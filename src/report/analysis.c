@@ -86,6 +86,15 @@ const fb_table *fb_analysis_table(const fb_analysis *analysis, int task, int bud
     return NULL;
 }
 
+double fb_table_budget_bytes(const fb_table *table)
+{
+    double least = (double)INFINITY;
+
+    for (int i = 0; i < table->n_rows; i++)
+        least = fmin(least, table->rows[i].budget_bytes);
+    return least;
+}
+
 /* Mean bytes that a budget grants, over its tables; NAN without one. */
 static double budget_bytes(const fb_analysis *analysis, int budget)
 {
@@ -96,7 +105,7 @@ static double budget_bytes(const fb_analysis *analysis, int budget)
         const fb_table *table = &analysis->tables[t];
 
         if (table->budget != budget) continue;
-        bytes += table->rows[table->n_rows - 1].budget_bytes; /* `full` is first */
+        bytes += fb_table_budget_bytes(table);
         n++;
     }
     return bytes / n;

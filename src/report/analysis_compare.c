@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST_LETTERED = 64 };
 
@@ -29,13 +30,19 @@ static const double *values_of(const fb_table *table, int row) /* [n_samples] */
     return table->values + (size_t)row * (size_t)table->n_samples;
 }
 
+/* A draw among all entries is what a rule is measured against; one that draws by what it has
+ * seen is a rule like others. */
+static bool is_draw(const fb_result_rule *rule)
+{
+    return rule->family != NULL && strcmp(rule->family, "random") == 0;
+}
+
 static bool is_tested(const fb_table *table, const fb_analyser *analyser, int row)
 {
     const fb_result_rule *rule = &analyser->results->rules[table->rows[row].rule];
 
     return table->baseline >= 0 && row != table->baseline && rule->deployable &&
-           !rule->is_reference && !rule->is_random &&
-           !table->rows[row].is_without_choice;
+           !rule->is_reference && !is_draw(rule) && !table->rows[row].is_without_choice;
 }
 
 /* Fills d with row a minus row b. */

@@ -60,7 +60,8 @@ static void add_marks(fb_row *row, const fb_result_cell *cell)
 
     row->n_fallback += cell->fallback;
     row->n_shrunk += cell->shrunk;
-    row->n_without_choice += cell->evicted > 0 && cell->free_choices == 0;
+    row->n_without_choice +=
+        cell->budget >= 0 && cell->evicted > 0 && cell->free_choices == 0;
     row->n_first_lost += fb_result_score(cell, "first_lost", &lost) && lost > 0.5;
 }
 

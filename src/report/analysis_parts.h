@@ -78,6 +78,8 @@ int fb_analysis_leaders(const fb_table *table, int out[FB_MOST_LEADERS]);
 const fb_table *fb_analysis_table(const fb_analysis *analysis, int task, int budget);
 /* The budget of the fewest bytes, -1 if there is none. */
 int fb_analysis_smallest_budget(const fb_analysis *analysis);
+/* What the budget of a table grants, mean per cell: some rows, like `full`, take none. */
+double fb_table_budget_bytes(const fb_table *table);
 const fb_row *fb_analysis_row(const fb_table *table, int rule); /* NULL: not there */
 /* Open rows that share the best leader's first letter; row indices, best first. */
 int fb_analysis_neighbours(const fb_table *table, int out[FB_MOST_LEADERS]);
@@ -121,7 +123,8 @@ void fb_say_count(fb_text *text, int n, const char *word);
 /* "a", "a and b", "a, b and c" from `n` names. */
 void fb_say_list(fb_text *text, const char *const *names, int n);
 const char *fb_say_metric(const char *metric); /* "KL" for "kl" */
-/* "prefill, question not seen" for "prefill.agnostic.original" */
+/* "prefill, question not seen" for "prefill.agnostic.original"; "stream, chunks of 64,
+ * answers too, every 16 tokens" for "stream.chunk64.answer16.original" */
 void fb_say_protocol(fb_text *text, const char *protocol);
 
 /* --- print --- */

@@ -217,7 +217,7 @@ static void print_caption(fb_text *text, const fb_analysis *a, const fb_table *t
     fb_text_printf(text, "%s · ", task->name);
     fb_say_budget(text, &a->results->budgets[table->budget]);
     fb_text_puts(text, " = ");
-    fb_say_bytes(text, last->budget_bytes);
+    fb_say_bytes(text, fb_table_budget_bytes(table));
     fb_text_puts(text, " of ");
     fb_say_bytes(text, last->full_bytes);
     fb_text_puts(text, " (mean) · ");

@@ -145,6 +145,23 @@ const char *fb_say_metric(const char *metric)
     return metric;
 }
 
+/* "chunk64": a word with a number. */
+static bool say_number_of_protocol(fb_text *text, const char *part, size_t n)
+{
+    static const char *const words[][3] = {
+        {"chunk", ", chunks of ", ""}, {"answer", ", answers too, every ", " tokens"}};
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const size_t word = strlen(words[i][0]);
+
+        if (n <= word || strncmp(part, words[i][0], word) != 0) continue;
+        fb_text_printf(text, "%s%.*s%s", words[i][1], (int)(n - word), part + word,
+                       words[i][2]);
+        return true;
+    }
+    return false;
+}
+
 void fb_say_protocol(fb_text *text, const char *protocol)
 {
     static const char *const words[][2] = {{"agnostic", ", question not seen"},
@@ -163,7 +180,7 @@ void fb_say_protocol(fb_text *text, const char *protocol)
                 word = words[i][1];
         if (word != NULL)
             fb_text_puts(text, word);
-        else
+        else if (!say_number_of_protocol(text, at, n))
             fb_text_printf(text, ", %.*s", (int)n, at);
     }
 }

@@ -13,9 +13,26 @@ static const char *kind_of(const fb_page *page, int rule)
     const fb_result_rule *r = &page->results->rules[rule];
 
     if (fb_page_is_full(page, rule)) return "keeps everything";
-    if (!r->deployable) return "reference: it has seen the future";
+    if (!r->deployable) return "reference: it has seen the question or its answer";
     if (r->is_random) return "draws random numbers";
     return "";
+}
+
+/* Lines "name: what it keeps\tsource", the source small beneath. */
+static void about(const fb_page *page, const char *lines)
+{
+    while (lines != NULL && *lines != '\0') {
+        const size_t what = strcspn(lines, "\t\n");
+        const char *source = lines + what + (lines[what] == '\t');
+        const size_t n = strcspn(source, "\n");
+
+        fb_html_bytes(page->out, lines, what);
+        fb_text_puts(page->out, "<br><span class=\"cap\">");
+        fb_html_bytes(page->out, source, n);
+        fb_text_puts(page->out, "</span>");
+        lines = source + n + (source[n] == '\n');
+        if (*lines != '\0') fb_text_puts(page->out, "<br>");
+    }
 }
 
 static void rules(const fb_page *page)
@@ -26,6 +43,7 @@ static void rules(const fb_page *page)
         page->out,
         "<thead><tr><th scope=\"col\">rule</th><th scope=\"col\" class=\"l\">"
         "expression, all parameters written out</th><th scope=\"col\" class=\"l\">"
+        "what it keeps, and its source</th><th scope=\"col\" class=\"l\">"
         "signal family</th><th scope=\"col\" class=\"l\">remark</th></tr></thead>"
         "<tbody>\n");
     for (int i = 0; i < page->results->n_rules; i++) {
@@ -37,6 +55,8 @@ static void rules(const fb_page *page)
         fb_html_rule(page, r);
         fb_text_puts(page->out, "</th><td class=\"l w mono\">");
         fb_html_breakable(page->out, page->results->rules[r].expression);
+        fb_text_puts(page->out, "</td><td class=\"l w\">");
+        about(page, page->results->rules[r].about);
         fb_html(page->out,
                 "</td><td class=\"l\">%s</td><td class=\"l w\">%s</td></tr>\n",
                 page->results->rules[r].family, kind_of(page, r));

@@ -23,7 +23,9 @@ bool fb_page_is_full(const fb_page *page, int rule)
 
 bool fb_page_is_compared(const fb_page *page, int rule)
 {
-    return page->results->rules[rule].deployable && !fb_page_is_full(page, rule);
+    const fb_result_rule *r = &page->results->rules[rule];
+
+    return r->deployable && (r->family == NULL || strcmp(r->family, "reference") != 0);
 }
 
 const fb_row *fb_page_best(const fb_page *page, const fb_table *table)
@@ -41,8 +43,7 @@ const fb_row *fb_page_best(const fb_page *page, const fb_table *table)
 double fb_table_share(const fb_page *page, const fb_table *table)
 {
     const fb_store_budget *budget = &page->results->budgets[table->budget];
-    double ratio, sum = 0;
-    int n = 0;
+    double ratio, least = (double)INFINITY;
 
     if (budget->kind != NULL && strcmp(budget->kind, "ratio") == 0 &&
         budget->value != NULL && fb_parse_real(budget->value, &ratio) && ratio > 0)
@@ -52,10 +53,9 @@ double fb_table_share(const fb_page *page, const fb_table *table)
 
         if (fb_page_is_full(page, row->rule)) continue;
         if (!(row->full_bytes > 0) || !(row->budget_bytes > 0)) continue;
-        sum += fmin(row->budget_bytes / row->full_bytes, 1);
-        n++;
+        least = fmin(least, fmin(row->budget_bytes / row->full_bytes, 1));
     }
-    return n == 0 ? (double)NAN : 100 * sum / n;
+    return isinf(least) ? (double)NAN : 100 * least; /* some rows take no budget */
 }
 
 /* The next row at or after `i` of a rule that both tables compare, or NULL. */

@@ -7,33 +7,32 @@
 #include "base/number.h"
 #include "base/params.h"
 #include "base/text.h"
+#include "rule/check.h"
 
 #include <string.h>
 
-enum { TEXT_BYTES = 4096 };
+enum { TEXT_BYTES = 4096, UNDEPLOYABLE = FB_READS_FUTURE | FB_READS_DOCUMENT_FUTURE };
 
 static bool shares(const fb_rule *rule)
 {
     return rule->share != NULL || rule->spread != NULL;
 }
 
-/* A loaded rule is as untrusted as a file: its struct is checked before it is used. */
+/* What has to hold of every rule; more is checked of loaded ones (check.c). */
 static fb_status check_rule(const fb_rule *rule)
 {
-    const bool has_hook = rule->kind == FB_KIND_RULE      ? rule->score != NULL
-                          : rule->kind == FB_KIND_WRAPPER ? rule->wrap != NULL
-                                                          : shares(rule);
+    const bool has_hook = rule->kind == FB_KIND_RULE         ? rule->score != NULL
+                          : rule->kind == FB_KIND_WRAPPER    ? rule->wrap != NULL
+                          : rule->kind == FB_KIND_ALLOCATION ? shares(rule)
+                          : rule->kind == FB_KIND_EDIT       ? rule->edit != NULL
+                                                             : true;
 
-    if (rule->abi != FB_RULE_ABI || rule->size != sizeof *rule)
-        return fb_fail(FB_UNSUPPORTED, "rule made for ABI %d; this program has %d",
-                       rule->abi, FB_RULE_ABI);
-    if (rule->edit != NULL || rule->replay != NULL)
-        return fb_fail(FB_UNSUPPORTED,
-                       "rule '%s' sets a hook that is not called yet (edit, replay); "
-                       "leave it NULL",
+    FB_TRY(fb_rule_check_abi(rule));
+    if (rule->edit != NULL && rule->kind != FB_KIND_EDIT)
+        return fb_fail(FB_DEFECT, "rule '%s' sets `edit` and is of another kind",
                        rule->name);
     if (rule->n_inner < 0 || rule->n_inner > FB_MAX_INNER ||
-        (rule->kind == FB_KIND_ALLOCATION && rule->n_inner != 1) ||
+        (fb_passes_scores(rule) && rule->n_inner != 1) ||
         (rule->kind == FB_KIND_RULE && rule->n_inner != 0))
         return fb_fail(FB_DEFECT, "rule '%s' asks for %d inner rules", rule->name,
                        rule->n_inner);
@@ -84,25 +83,26 @@ static void join(fb_choices *into, const fb_choices *inner)
     into->sink = fb_larger(into->sink, inner->sink);
     into->recent = fb_larger(into->recent, inner->recent);
     into->min_tokens = fb_larger(into->min_tokens, inner->min_tokens);
+    into->block = fb_larger(into->block, inner->block);
     if (inner->recent_quota > into->recent_quota)
         into->recent_quota = inner->recent_quota;
     into->keeps_all = into->keeps_all || inner->keeps_all;
+    if (inner->compares < into->compares) into->compares = inner->compares;
+    if (into->replay.piece == 0 && into->replay.draft == 0)
+        into->replay = inner->replay;
+    if (inner->reference != FB_REFERENCE_NONE) into->reference = inner->reference;
 }
 
 static fb_status check_choices(const fb_bound_rule *bound)
 {
     const fb_choices *c = &bound->choices;
 
-    if (c->keeps_all && bound->n_inner > 0)
-        return fb_fail(FB_USAGE, "'%s' cannot go around a rule that evicts nothing",
-                       bound->rule->name);
-    if ((c->reads & FB_READS_FUTURE) != 0 &&
-        (c->reads & (FB_READS_WINDOW_ATTENTION | FB_READS_ATTENTION_SUM)) != 0)
-        return fb_fail(FB_USAGE,
-                       "'%s' joins a rule that reads the future with one that reads "
-                       "the attention of the context, which is gone by then",
-                       bound->rule->name);
-    if (!c->keeps_all && bound->rule->kind == FB_KIND_RULE &&
+    if (!fb_bound_rule_scores(bound) && bound->n_inner > 0)
+        return fb_fail(FB_USAGE, "'%s' cannot go around a rule that %s nothing",
+                       bound->rule->name,
+                       c->reference == FB_REFERENCE_NONE ? "evicts" : "chooses");
+    FB_TRY(fb_bound_rule_check_moment(bound));
+    if (fb_bound_rule_scores(bound) && bound->rule->kind == FB_KIND_RULE &&
         bound->rule->score == NULL)
         return fb_fail(FB_DEFECT, "rule '%s' has no score", bound->rule->name);
     if ((c->pool_average != 0 && c->pool_average % 2 == 0) ||
@@ -119,10 +119,76 @@ static fb_status check_choices(const fb_bound_rule *bound)
                        "rule '%s' has a state without `update`, or the other "
                        "way round",
                        bound->rule->name);
+    if ((c->reads & FB_READS_ATTENTION_BLOCK) != 0 && c->state_rows < 1)
+        return fb_fail(FB_DEFECT,
+                       "rule '%s' reads the attention of blocks but carries no state",
+                       bound->rule->name);
     if ((c->reads & FB_READS_QUERIES) != 0 && c->queries < 1)
         return fb_fail(FB_DEFECT, "rule '%s' reads queries but does not say how many",
                        bound->rule->name);
     return FB_OK;
+}
+
+/* An allocation that sets scores of different rows against each other, around ones that mean
+ * nothing beside each other. */
+static fb_status check_comparable(const fb_bound_rule *bound)
+{
+    const fb_compares needs = bound->rule->needs;
+
+    if (bound->rule->kind != FB_KIND_ALLOCATION || bound->choices.compares >= needs)
+        return FB_OK;
+    return fb_fail(
+        FB_USAGE,
+        "'%s' sets the scores of different %s against each other, and those of "
+        "'%s' cannot be compared; write '%s(normalise(...))'",
+        bound->rule->name, needs == FB_COMPARES_LAYERS ? "layers and heads" : "heads",
+        bound->inner[0]->rule->name, bound->rule->name);
+}
+
+/* A row of an experiment has no hooks, and takes what the engine can do. */
+static fb_status check_reference(const fb_bound_rule *bound)
+{
+    const fb_choices *c = &bound->choices;
+    const bool is_quantised = c->reference == FB_REFERENCE_QUANTISED;
+
+    if (c->reference == FB_REFERENCE_NONE) return FB_OK;
+    if (bound->rule->kind == FB_KIND_RULE && bound->rule->score == NULL &&
+        c->reference <= FB_REFERENCE_REREAD &&
+        (!is_quantised || (c->bits >= 2 && c->bits <= 8)))
+        return FB_OK;
+    return fb_fail(FB_DEFECT, "rule '%s' is no row that an experiment can make",
+                   bound->rule->name);
+}
+
+/* Signals that are there when entries are chosen, after the context was read. */
+enum {
+    SEEN_LATER = FB_READS_KEYS | FB_READS_VALUES | FB_READS_POSITION | FB_READS_RANDOM |
+                 FB_READS_OUTPUT_WEIGHT | FB_READS_ROTATION
+};
+
+/* Block by block, entries are scored anew among those that are left. */
+static fb_status check_block(const fb_bound_rule *bound)
+{
+    const fb_choices *c = &bound->choices;
+
+    for (int i = 0; i < bound->n_inner; i++)
+        if (bound->inner[i]->choices.block > 0 &&
+            bound->rule->kind != FB_KIND_CONTROL && bound->rule->kind != FB_KIND_EDIT)
+            return fb_fail(
+                FB_USAGE,
+                "'%s' chooses block by block, with the same number in every "
+                "head, so nothing goes around it that scores or shares; '%s' "
+                "does",
+                bound->inner[i]->rule->name, bound->rule->name);
+    if (c->block == 0 ||
+        ((c->reads & ~(uint32_t)SEEN_LATER) == 0 && c->state_rows == 0))
+        return FB_OK;
+    return fb_fail(
+        FB_USAGE,
+        "'%s' scores entries anew as it chooses, and '%s' reads attention or "
+        "queries, which are gone by then",
+        bound->rule->name,
+        bound->n_inner > 0 ? bound->inner[0]->rule->name : bound->rule->name);
 }
 
 static fb_status print_text(fb_bound_rule *bound)
@@ -142,7 +208,8 @@ static fb_status print_text(fb_bound_rule *bound)
     if (params.n > 0) fb_text_puts(&text, bound->n_inner > 0 ? "," : ":");
     fb_text_puts(&text, fb_text_string(&params));
     if (bound->n_inner > 0) fb_text_puts(&text, ")");
-    status = fb_text_status(&text);
+    status = fb_text_status(&params);
+    if (status == FB_OK) status = fb_text_status(&text);
     if (status == FB_OK) {
         bound->text = fb_strdup(fb_text_string(&text));
         if (bound->text == NULL) status = fb_fail(FB_NO_MEMORY, "no memory for a rule");
@@ -152,9 +219,11 @@ static fb_status print_text(fb_bound_rule *bound)
     return status;
 }
 
-/* What goes around an allocation is one over layers around one within a layer. */
+/* What goes around an allocation is its control, an edit, or one over layers around one
+ * within a layer. */
 static fb_status check_allocation(const fb_rule *outer, const fb_rule *inner)
 {
+    if (outer->kind == FB_KIND_CONTROL || outer->kind == FB_KIND_EDIT) return FB_OK;
     if (outer->share == NULL && outer->spread != NULL && inner->spread == NULL)
         return FB_OK;
     if (outer->kind == FB_KIND_ALLOCATION)
@@ -165,10 +234,29 @@ static fb_status check_allocation(const fb_rule *outer, const fb_rule *inner)
                    inner->name, inner->name, outer->name);
 }
 
+static fb_status check_control(const fb_rule *outer, const fb_rule *inner)
+{
+    if (inner->kind != FB_KIND_CONTROL) return FB_OK;
+    return fb_fail(FB_USAGE,
+                   "'%s' draws by chance what stays, so nothing goes around it; '%s' "
+                   "does",
+                   inner->name, outer->name);
+}
+
+/* Values are edited once all is chosen. */
+static fb_status check_edit(const fb_rule *outer, const fb_rule *inner)
+{
+    if (inner->kind != FB_KIND_EDIT || outer->kind == FB_KIND_CONTROL) return FB_OK;
+    return fb_fail(
+        FB_USAGE,
+        "'%s' changes what is kept and must be outermost; write '%s(%s(...))'",
+        inner->name, inner->name, outer->name);
+}
+
 /* A choice that depends on the budget is the last word about an entry. */
 static fb_status check_chooser(const fb_rule *outer, const fb_bound_rule *inner)
 {
-    if (outer->kind == FB_KIND_ALLOCATION || inner->rule->select == NULL) return FB_OK;
+    if (fb_passes_scores(outer) || inner->rule->select == NULL) return FB_OK;
     return fb_fail(FB_USAGE,
                    "'%s' chooses entries by the budget, so nothing but a share of the "
                    "budget goes around it; '%s' does",
@@ -194,19 +282,27 @@ fb_status fb_bound_rule_finish(fb_bound_rule *bound)
     for (int i = 0; i < bound->n_inner; i++) {
         if (bound->inner[i]->rule->kind == FB_KIND_ALLOCATION)
             FB_TRY(check_allocation(bound->rule, bound->inner[i]->rule));
+        FB_TRY(check_control(bound->rule, bound->inner[i]->rule));
+        FB_TRY(check_edit(bound->rule, bound->inner[i]->rule));
         FB_TRY(check_chooser(bound->rule, bound->inner[i]));
+        if (i == 0) bound->choices.compares = bound->inner[0]->choices.compares;
         join(&bound->choices, &bound->inner[i]->choices);
     }
-    if (bound->rule->kind == FB_KIND_ALLOCATION)
+    if (fb_passes_scores(bound->rule))
         bound->choices.planes = bound->inner[0]->choices.planes;
     if (bound->rule->check != NULL)
-        FB_TRY(fb_context(bound->rule->check(bound->params), "rule '%s'",
-                          bound->rule->name));
+        FB_TRY(
+            fb_context(fb_rule_check_status("check", bound->rule->check(bound->params)),
+                       "rule '%s'", bound->rule->name));
     if (bound->rule->choose != NULL)
         bound->rule->choose(bound->params, &bound->choices);
+    FB_TRY(fb_rule_check_choices(bound->rule, &bound->choices));
     bound->own_state = bound->choices.state_rows;
     bound->choices.state_rows += inner_state(bound);
     FB_TRY(check_choices(bound));
+    FB_TRY(check_comparable(bound));
+    FB_TRY(check_reference(bound));
+    FB_TRY(check_block(bound));
     return print_text(bound);
 }
 
@@ -255,9 +351,71 @@ const char *fb_bound_rule_text(const fb_bound_rule *rule)
 
 const char *fb_bound_rule_family(const fb_bound_rule *rule)
 {
-    const bool shares = rule->rule->kind == FB_KIND_ALLOCATION;
+    const fb_rule_kind kind = rule->rule->kind;
+    const bool is_inner = kind == FB_KIND_ALLOCATION || kind == FB_KIND_EDIT;
 
-    return shares ? fb_bound_rule_family(rule->inner[0]) : rule->rule->family;
+    return is_inner ? fb_bound_rule_family(rule->inner[0]) : rule->rule->family;
+}
+
+/* Adds the hashes of the files, from the outermost rule on; how many there are. */
+static int add_files(const fb_bound_rule *rule, fb_hash *hash,
+                     const fb_rule_file **first)
+{
+    int n = rule->file != NULL;
+
+    if (n > 0) fb_hash_add(hash, rule->file->sha256, FB_HASH_HEX - 1);
+    if (n > 0 && *first == NULL) *first = rule->file;
+    for (int i = 0; i < rule->n_inner; i++)
+        n += add_files(rule->inner[i], hash, first);
+    return n;
+}
+
+bool fb_bound_rule_is_loaded(const fb_bound_rule *rule, char sha256_out[FB_HASH_HEX])
+{
+    const fb_rule_file *first = NULL;
+    fb_hash hash;
+    int n;
+
+    fb_hash_init(&hash);
+    n = add_files(rule, &hash, &first);
+    if (n == 1) memcpy(sha256_out, first->sha256, FB_HASH_HEX);
+    if (n > 1) fb_hash_hex(&hash, sha256_out);
+    return n > 0;
+}
+
+fb_status fb_bound_rule_context(const fb_bound_rule *rule, fb_status status)
+{
+    const fb_rule_file *file = fb_bound_rule_file(rule);
+
+    return file == NULL ? status
+                        : fb_context(status, "%.*s", FB_MOST_SHOWN, file->path);
+}
+
+fb_tensor fb_bound_rule_end(const fb_bound_rule *rule, fb_ops *ops, fb_tensor out)
+{
+    const fb_rule_file *file = fb_bound_rule_file(rule);
+
+    if (file != NULL) fb_ops_context(ops, "%.*s", FB_MOST_SHOWN, file->path);
+    return out;
+}
+
+const fb_rule_file *fb_bound_rule_file(const fb_bound_rule *rule)
+{
+    const fb_rule_file *file = rule->file;
+
+    for (int i = 0; file == NULL && i < rule->n_inner; i++)
+        file = fb_bound_rule_file(rule->inner[i]);
+    return file;
+}
+
+void fb_bound_rule_about(const fb_bound_rule *rule, fb_text *out)
+{
+    const char *source = rule->rule->source;
+
+    fb_text_printf(out, "%s%s: %s\t%s", out->n > 0 ? "\n" : "", rule->rule->name,
+                   rule->rule->summary, source == NULL ? "" : source);
+    for (int i = 0; i < rule->n_inner; i++)
+        fb_bound_rule_about(rule->inner[i], out);
 }
 
 const fb_choices *fb_bound_rule_choices(const fb_bound_rule *rule)
@@ -267,12 +425,25 @@ const fb_choices *fb_bound_rule_choices(const fb_bound_rule *rule)
 
 bool fb_bound_rule_is_random(const fb_bound_rule *rule)
 {
-    return (rule->choices.reads & FB_READS_RANDOM) != 0;
+    return (rule->choices.reads & FB_READS_RANDOM) != 0 ||
+           fb_bound_rule_is_control(rule);
+}
+
+bool fb_bound_rule_is_control(const fb_bound_rule *rule)
+{
+    return rule->rule->kind == FB_KIND_CONTROL;
+}
+
+bool fb_bound_rule_scores(const fb_bound_rule *rule)
+{
+    return !rule->choices.keeps_all && rule->choices.reference == FB_REFERENCE_NONE;
 }
 
 bool fb_bound_rule_is_deployable(const fb_bound_rule *rule)
 {
-    return (rule->choices.reads & FB_READS_FUTURE) == 0;
+    return (rule->choices.reads & UNDEPLOYABLE) == 0 &&
+           rule->choices.reference != FB_REFERENCE_NO_EVIDENCE &&
+           rule->choices.reference != FB_REFERENCE_EVIDENCE;
 }
 
 int64_t fb_bound_rule_window(const fb_bound_rule *rule, int64_t n)
@@ -287,6 +458,11 @@ bool fb_bound_rule_reads_sum(const fb_bound_rule *rule)
     return (rule->choices.reads & FB_READS_ATTENTION_SUM) != 0;
 }
 
+bool fb_bound_rule_reads_block(const fb_bound_rule *rule)
+{
+    return (rule->choices.reads & FB_READS_ATTENTION_BLOCK) != 0;
+}
+
 int64_t fb_bound_rule_queries(const fb_bound_rule *rule, int64_t n)
 {
     const fb_choices *c = &rule->choices;
@@ -296,7 +472,9 @@ int64_t fb_bound_rule_queries(const fb_bound_rule *rule, int64_t n)
 
 bool fb_bound_rule_streams(const fb_bound_rule *rule)
 {
-    bool streams = (rule->rule->runs & FB_RUNS_STREAMING) != 0;
+    const uint32_t whole = FB_READS_RESIDUAL | FB_READS_REPLAY;
+    bool streams = (rule->rule->runs & FB_RUNS_STREAMING) != 0 &&
+                   (rule->choices.reads & whole) == 0;
 
     for (int i = 0; i < rule->n_inner; i++)
         streams = streams && fb_bound_rule_streams(rule->inner[i]);

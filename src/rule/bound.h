@@ -7,24 +7,47 @@
 
 #include "rule/rule.h"
 
-enum { FB_MAX_INNER = 4 };
+enum { FB_MAX_INNER = 4, FB_MOST_SHOWN = 200 /* bytes of a path in a sentence */ };
 
 struct fb_bound_rule {
     const fb_rule *rule;
-    void *params;       /* rule->params_bytes; NULL if none */
+    const fb_rule_file *file; /* that it comes from; NULL: built in */
+    void *params;             /* rule->params_bytes; NULL if none */
     uint64_t given;     /* bit i: the expression sets the i-th row of rule->params */
     fb_choices choices; /* needs joined with the inner rules'; smoothing its own */
     int64_t own_state;  /* rows of its own state: the first of choices.state_rows, which
                            has those of the inner rules behind them */
     char *text;         /* canonical */
+    const struct fb_peer *peer; /* by which it was named; or NULL */
     int n_inner;
     fb_bound_rule *inner[FB_MAX_INNER];
 };
+
+/* Its score is that of its one inner rule. */
+static inline bool fb_passes_scores(const fb_rule *rule)
+{
+    return rule->kind == FB_KIND_ALLOCATION || rule->kind == FB_KIND_CONTROL ||
+           rule->kind == FB_KIND_EDIT;
+}
+
+/* The rule whose choice it is: that within a control and an edit, or the rule itself. */
+static inline const fb_bound_rule *fb_choosing(const fb_bound_rule *rule)
+{
+    while (rule->rule->kind == FB_KIND_CONTROL || rule->rule->kind == FB_KIND_EDIT)
+        rule = rule->inner[0];
+    return rule;
+}
 
 /* A rule without inner rules yet, parameters at their defaults; checks the rule's
  * struct. */
 FB_MUST_USE fb_status fb_bound_rule_new(fb_bound_rule **out, const fb_rule *rule);
 /* After parameters and inner rules are set: choices and canonical text. */
 FB_MUST_USE fb_status fb_bound_rule_finish(fb_bound_rule *bound);
+/* A rule is scored once: all that it and its inner rules read is there at one moment. */
+FB_MUST_USE fb_status fb_bound_rule_check_moment(const fb_bound_rule *bound);
+/* The first file, from the outermost rule on, that one of its rules comes from; or NULL. */
+const fb_rule_file *fb_bound_rule_file(const fb_bound_rule *rule);
+/* All that a rule can be asked for ends here: if it failed, that names the file. */
+fb_tensor fb_bound_rule_end(const fb_bound_rule *rule, fb_ops *ops, fb_tensor out);
 
 #endif

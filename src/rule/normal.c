@@ -7,6 +7,8 @@
 #include "base/random.h"
 #include "ops/elementary.h"
 
+enum { MOST = 1 << 20 }; /* rows, columns */
+
 static const double TURN = 6.283185307179586477;
 static const uint64_t STREAM =
     UINT64_MAX; /* of no document: those of `random` differ */
@@ -28,11 +30,19 @@ static void draw(float *length, float *cosine, uint64_t seed, int64_t layer,
 fb_tensor fb_normal(fb_ops *ops, const fb_signals *see, uint64_t seed, int64_t rows,
                     int64_t columns)
 {
-    const int64_t shape[] = {see->kv_heads, rows, columns}, n = rows * columns;
-    const int64_t all = see->kv_heads * n;
-    float *host = fb_alloc(FB_ACCOUNT_scratch, (size_t)all * 2 * sizeof *host);
+    const int64_t shape[] = {see->kv_heads, rows, columns};
     fb_tensor length, cosine;
+    int64_t n, all;
+    float *host;
 
+    if (rows < 0 || columns < 0 || rows > MOST || columns > MOST) {
+        fb_ops_refuse(ops, fb_fail(FB_DEFECT, "fb_normal: %lld x %lld numbers",
+                                   (long long)rows, (long long)columns));
+        return FB_NONE;
+    }
+    n = rows * columns;
+    all = see->kv_heads * n;
+    host = fb_alloc(FB_ACCOUNT_scratch, (size_t)all * 2 * sizeof *host);
     if (host == NULL) {
         fb_ops_refuse(ops, fb_fail(FB_NO_MEMORY, "no memory for random numbers"));
         return FB_NONE;

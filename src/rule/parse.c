@@ -1,6 +1,7 @@
 /* parse.c - rule expressions.
  *
  *     expression = name [ "(" piece { "," piece } ")" ] [ ":" setting { "," setting } ]
+ *                | project ":" name of that project [ "(" its arguments ")" ]
  *     piece      = expression | setting
  *     setting    = key "=" value
  *
@@ -9,34 +10,41 @@
  * none.
  *
  * The name of a preset stands for its expression. Settings may follow where that is a plain
- * rule, and then win over the preset's own: `snapkv_paper:window=16`.
+ * rule, and then win over the preset's own: `snapkv_paper:window=16`. A name of another
+ * project becomes the text of an expression, which is read in its place (peer_expand.c).
+ *
+ * Whoever fails has pointed at the characters in question; the text with a caret under
+ * them is added at the end.
  *
  * SPDX-License-Identifier: MIT
  */
-#include "base/check.h"
+#include "rule/parse.h"
+
 #include "base/params.h"
-#include "base/text.h"
-#include "rule/bound.h"
+#include "rule/mistake.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
-enum { WORD_BYTES = 128, DEEPEST = 8, LONGEST = 2048, MOST_NAMES = 256 };
+enum { WORD_BYTES = 128 };
 
-struct parser {
-    const char *text, *at;
-    int depth;
-};
+void fb_parse_point(fb_parser *p, const char *at, size_t n)
+{
+    p->bad = at;
+    p->n_bad = n;
+}
 
-static void skip_blanks(struct parser *p)
+void fb_parse_blanks(fb_parser *p)
 {
     while (*p->at == ' ' || *p->at == '\t')
         p->at++;
 }
 
-static fb_status refuse(const struct parser *p, const char *what)
+static fb_status refuse(fb_parser *p, const char *what)
 {
-    return fb_fail(FB_USAGE, "rule '%s', character %d: %s", p->text,
+    fb_parse_point(p, p->at, 1);
+    return fb_fail(FB_USAGE, "rule expression, character %d: %s",
                    (int)(p->at - p->text) + 1, what);
 }
 
@@ -46,12 +54,12 @@ static bool is_word(char c)
 }
 
 /* Copies a run of `accept`ed characters to `out`. */
-static fb_status read_run(struct parser *p, bool (*accept)(char), char *out,
+static fb_status read_run(fb_parser *p, bool (*accept)(char), char *out,
                           const char *what)
 {
     size_t n = 0;
 
-    skip_blanks(p);
+    fb_parse_blanks(p);
     while (accept(p->at[n]))
         n++;
     if (n == 0) return refuse(p, what);
@@ -59,7 +67,7 @@ static fb_status read_run(struct parser *p, bool (*accept)(char), char *out,
     memcpy(out, p->at, n);
     out[n] = 0;
     p->at += n;
-    skip_blanks(p);
+    fb_parse_blanks(p);
     return FB_OK;
 }
 
@@ -69,9 +77,9 @@ static bool is_value(char c)
 }
 
 /* True if `key=` stands at the cursor; the key is copied. */
-static bool peek_key(const struct parser *p, char *out)
+static bool peek_key(const fb_parser *p, char *out)
 {
-    struct parser ahead = *p;
+    fb_parser ahead = *p;
 
     return read_run(&ahead, is_word, out, "") == FB_OK && *ahead.at == '=';
 }
@@ -99,41 +107,49 @@ static fb_status give_once(fb_bound_rule *bound, const char *key)
     return FB_OK;
 }
 
-static fb_status read_setting(struct parser *p, fb_bound_rule *bound)
+/* Behind a word that should be a key. */
+static fb_status want_equals(fb_parser *p, const fb_rule *rule, const char *word)
+{
+    fb_status status;
+
+    if (*p->at == '=') return FB_OK;
+    status = refuse(p, "expected '='");
+    if (rule->n_inner > 0 && fb_rule_find(word) != NULL)
+        return fb_mistake_hint(status, "rules go in brackets: '%s(%s)'", rule->name,
+                               word);
+    if (find_key(rule, word) < 0) return status;
+    return fb_mistake_hint(status, "and a value behind it: '%s=...'", word);
+}
+
+static fb_status read_setting(fb_parser *p, fb_bound_rule *bound)
 {
     static const fb_param none[] = {FB_PARAM_END};
     const fb_rule *rule = bound->rule;
     char key[WORD_BYTES], value[WORD_BYTES];
+    const char *key_at, *value_at;
+    fb_status status;
 
+    fb_parse_blanks(p);
+    key_at = p->at;
     FB_TRY(read_run(p, is_word, key, "expected a key"));
-    if (*p->at != '=') return refuse(p, "expected '='");
+    FB_TRY(want_equals(p, rule, key));
     p->at++;
+    fb_parse_blanks(p);
+    value_at = p->at;
     FB_TRY(read_run(p, is_value, value, "expected a value"));
+    fb_parse_point(p, key_at, strlen(key));
     FB_TRY(give_once(bound, key));
-    return fb_context(fb_params_set(rule->params != NULL ? rule->params : none,
-                                    bound->params, key, value),
-                      "rule '%s'", rule->name);
+    if (find_key(rule, key) >= 0) fb_parse_point(p, value_at, strlen(value));
+    status = fb_params_set(rule->params != NULL ? rule->params : none, bound->params,
+                           key, value);
+    status = fb_context(status, "rule '%s'", rule->name);
+    if (status == FB_OK || find_key(rule, key) >= 0) return status;
+    return fb_mistake_key(status, bound, p->around, p->depth - 1, key);
 }
 
-static fb_status unknown_rule(const char *name)
-{
-    const char *names[MOST_NAMES], *nearest;
-    int n = 0;
+static fb_status read_expression(fb_parser *p, fb_bound_rule **out);
 
-    for (int r = 0; r < fb_rule_count() && n < MOST_NAMES; r++)
-        names[n++] = fb_rule_at(r)->name;
-    for (int i = 0; i < fb_preset_count() && n < MOST_NAMES; i++)
-        names[n++] = fb_preset_at(i)->name;
-    nearest = fb_nearest_word(name, names, n);
-    if (nearest == NULL)
-        return fb_fail(FB_USAGE, "unknown rule '%s'\nhelp: flexbudget rules lists them",
-                       name);
-    return fb_fail(FB_USAGE, "unknown rule '%s'; did you mean '%s'?", name, nearest);
-}
-
-static fb_status read_expression(struct parser *p, fb_bound_rule **out);
-
-static fb_status read_inner(struct parser *p, fb_bound_rule *bound)
+static fb_status read_inner(fb_parser *p, fb_bound_rule *bound)
 {
     char key[WORD_BYTES];
     fb_bound_rule *inner;
@@ -145,30 +161,44 @@ static fb_status read_inner(struct parser *p, fb_bound_rule *bound)
     return FB_OK;
 }
 
-static fb_status read_brackets(struct parser *p, fb_bound_rule *bound)
+static fb_status want_end(fb_parser *p, const char *open)
 {
-    if (bound->rule->n_inner == 0)
-        return fb_fail(FB_USAGE,
-                       "rule '%s' takes no rules in brackets; settings follow a "
-                       "colon, as in '%s:key=value'",
-                       bound->rule->name, bound->rule->name);
+    char what[96] = "expected ',' or ')'";
+
+    if (*p->at == ')') return FB_OK;
+    if (*p->at == '\0')
+        (void)snprintf(what, sizeof what,
+                       "expected ',' or ')'; the bracket of character %d stays open",
+                       (int)(open - p->text) + 1);
+    return refuse(p, what);
+}
+
+static fb_status read_brackets(fb_parser *p, fb_bound_rule *bound)
+{
+    const char *open = p->at;
+
+    if (bound->rule->n_inner == 0) {
+        fb_parse_point(p, open, 1);
+        return fb_mistake_brackets(bound->rule, open);
+    }
+    p->around[p->depth - 1] = bound;
     do {
         p->at++; /* the bracket or the comma */
         FB_TRY(read_inner(p, bound));
-        skip_blanks(p);
+        fb_parse_blanks(p);
     } while (*p->at == ',');
-    if (*p->at != ')') return refuse(p, "expected ',' or ')'");
+    FB_TRY(want_end(p, open));
     p->at++;
-    skip_blanks(p);
+    fb_parse_blanks(p);
     return FB_OK;
 }
 
 /* After the colon. At the top every further key must be this rule's; in brackets a key
  * that it does not know ends the list and is left to the wrapper. */
-static fb_status read_settings(struct parser *p, fb_bound_rule *bound)
+static fb_status read_settings(fb_parser *p, fb_bound_rule *bound)
 {
     char key[WORD_BYTES];
-    struct parser ahead;
+    fb_parser ahead;
 
     p->at++; /* the colon */
     FB_TRY(read_setting(p, bound));
@@ -183,58 +213,67 @@ static fb_status read_settings(struct parser *p, fb_bound_rule *bound)
     return FB_OK;
 }
 
-static fb_status read_parts(struct parser *p, fb_bound_rule *bound)
+fb_status fb_parse_parts(fb_parser *p, fb_bound_rule *bound)
 {
     if (*p->at == '(') FB_TRY(read_brackets(p, bound));
     return *p->at == ':' ? read_settings(p, bound) : FB_OK;
 }
 
-/* A rule with its parts, not finished; whoever fails leaves `*out` for the caller to free. */
-static fb_status read_rule(struct parser *p, fb_bound_rule **out);
-
-/* What a preset stands for, with the settings that follow its name. */
-static fb_status read_preset(struct parser *p, const fb_preset *preset,
-                             fb_bound_rule **out)
-{
-    struct parser inside = {preset->expression, preset->expression, p->depth};
-
-    FB_TRY(read_rule(&inside, out));
-    FB_ASSERT(*out != NULL);
-    if (*p->at == '(' || (*p->at == ':' && (*out)->rule->n_inner > 0))
-        return fb_fail(
-            FB_USAGE,
-            "'%s' stands for '%s'; to change that, write it out and change it "
-            "there",
-            preset->name, preset->expression);
-    (*out)->given = 0; /* the preset's settings can be given anew */
-    return read_parts(p, *out);
-}
-
-static fb_status read_rule(struct parser *p, fb_bound_rule **out)
+fb_status fb_parse_rule(fb_parser *p, fb_bound_rule **out)
 {
     char name[WORD_BYTES];
+    const fb_peer_project *project;
     const fb_preset *preset;
+    const fb_rule_file *file = NULL;
     const fb_rule *rule;
 
     FB_TRY(read_run(p, is_word, name, "expected the name of a rule"));
     preset = fb_preset_find(name);
-    if (preset != NULL) return read_preset(p, preset, out);
+    if (preset != NULL) return fb_parse_preset(p, preset, out);
+    project = fb_peer_project_find(name);
+    if (project != NULL && *p->at == ':') return fb_parse_peer(p, project, out);
     rule = fb_rule_find(name);
-    if (rule == NULL) return unknown_rule(name);
+    if (rule == NULL) rule = fb_rule_files_find(p->files, name, &file);
+    if (rule == NULL) {
+        const fb_refused *refused = fb_refused_find(name);
+
+        return refused != NULL ? fb_refused_fail(refused, name)
+                               : fb_mistake_name(p->files, name);
+    }
     FB_TRY(fb_bound_rule_new(out, rule));
-    return read_parts(p, *out);
+    (*out)->file = file;
+    return fb_parse_parts(p, *out);
 }
 
-static fb_status read_expression(struct parser *p, fb_bound_rule **out)
+/* A complete rule: what is wrong with all of it is said of its name. */
+static fb_status finish(fb_parser *p, fb_bound_rule *bound, const char *from)
 {
+    const fb_rule *rule = bound->rule;
+    fb_status status = fb_bound_rule_finish(bound);
+
+    if (status == FB_OK) return FB_OK;
+    fb_parse_point(p, from,
+                   bound->peer != NULL ? (size_t)(p->at - from)
+                                       : strcspn(from, "(),:= \t"));
+    if (bound->n_inner >= rule->n_inner) return status;
+    return fb_mistake_hint(status, "write '%s(%s)', for example", rule->name,
+                           rule->n_inner > 1 ? "snapkv, recency" : "snapkv");
+}
+
+static fb_status read_expression(fb_parser *p, fb_bound_rule **out)
+{
+    const char *from;
     fb_status status;
 
     *out = NULL;
-    if (p->depth == DEEPEST) return refuse(p, "brackets nest too deep");
+    if (p->depth == FB_PARSE_DEEPEST) return refuse(p, "brackets nest too deep");
     p->depth++;
-    status = read_rule(p, out);
+    fb_parse_blanks(p);
+    from = p->at;
+    fb_parse_point(p, from, strcspn(from, "(),:= \t"));
+    status = fb_parse_rule(p, out);
+    if (status == FB_OK) status = finish(p, *out, from);
     p->depth--;
-    if (status == FB_OK) status = fb_bound_rule_finish(*out);
     if (status != FB_OK) {
         fb_bound_rule_free(*out);
         *out = NULL;
@@ -242,19 +281,25 @@ static fb_status read_expression(struct parser *p, fb_bound_rule **out)
     return status;
 }
 
-fb_status fb_rule_parse(fb_bound_rule **out, const char *expression)
+fb_status fb_rule_parse_with(fb_bound_rule **out, const char *expression,
+                             const fb_rule_files *files)
 {
-    struct parser p = {.text = expression, .at = expression};
+    fb_parser p = {.text = expression, .at = expression, .files = files};
     fb_status status;
 
     *out = NULL;
-    if (strlen(expression) > LONGEST)
+    if (strlen(expression) > FB_PARSE_LONGEST)
         return fb_fail(FB_USAGE, "a rule expression of %zu bytes; at most %d",
-                       strlen(expression), LONGEST);
-    FB_TRY(read_expression(&p, out));
-    if (*p.at == 0) return FB_OK;
-    status = refuse(&p, "nothing more was expected here");
+                       strlen(expression), FB_PARSE_LONGEST);
+    status = read_expression(&p, out);
+    if (status == FB_OK && *p.at == 0) return FB_OK;
+    if (status == FB_OK) status = refuse(&p, "nothing more was expected here");
     fb_bound_rule_free(*out);
     *out = NULL;
-    return status;
+    return fb_mistake_show(status, p.text, p.bad, p.n_bad);
+}
+
+fb_status fb_rule_parse(fb_bound_rule **out, const char *expression)
+{
+    return fb_rule_parse_with(out, expression, NULL);
 }

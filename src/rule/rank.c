@@ -10,9 +10,11 @@
 
 fb_status fb_numbers(fb_ops *ops, fb_tensor a, double *out, int64_t n)
 {
-    float *host = fb_alloc(FB_ACCOUNT_scratch, (size_t)n * sizeof *host);
+    float *host;
     fb_status status;
 
+    if (n < 0) return fb_fail(FB_DEFECT, "fb_numbers: %lld of them", (long long)n);
+    host = fb_alloc(FB_ACCOUNT_scratch, fb_size_mul((size_t)n, sizeof *host));
     if (host == NULL) return fb_fail(FB_NO_MEMORY, "no memory for numbers");
     status = fb_to_host(ops, a, host, (size_t)n * sizeof *host);
     for (int64_t i = 0; status == FB_OK && i < n; i++)

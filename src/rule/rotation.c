@@ -10,10 +10,16 @@ enum { COLUMNS = 2 };
 void fb_rotation(fb_ops *ops, const fb_signals *see, int64_t first, int64_t step,
                  int64_t n, fb_tensor *cosine, fb_tensor *sine)
 {
-    int64_t *position = fb_alloc(FB_ACCOUNT_scratch, (size_t)n * sizeof *position);
+    int64_t *position;
     fb_status status;
 
     *cosine = *sine = FB_NONE;
+    if (n < 0) {
+        fb_ops_refuse(ops,
+                      fb_fail(FB_DEFECT, "fb_rotation: %lld positions", (long long)n));
+        return;
+    }
+    position = fb_alloc(FB_ACCOUNT_scratch, fb_size_mul((size_t)n, sizeof *position));
     if (position == NULL) {
         fb_ops_refuse(ops, fb_fail(FB_NO_MEMORY, "no memory for positions"));
         return;

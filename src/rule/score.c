@@ -51,6 +51,13 @@ static fb_signals inner_signals(const fb_bound_rule *bound, int i, fb_ops *ops,
     return inner;
 }
 
+/* What a function of the rule made; if it failed, that says whose it was. */
+static fb_tensor made_by(const fb_bound_rule *bound, fb_ops *ops, fb_tensor out)
+{
+    fb_ops_context(ops, "rule '%s'", bound->rule->name);
+    return out;
+}
+
 /* "9, 512" */
 static void print_shape(char *out, size_t n, const fb_ops *ops, fb_tensor x)
 {
@@ -68,6 +75,9 @@ static fb_status check_shape(const fb_bound_rule *bound, const fb_ops *ops,
     int64_t rows;
 
     FB_TRY(fb_ops_status(ops));
+    if (fb_n_dims(ops, score) > 0 && !fb_is_f32(ops, score))
+        return fb_fail(FB_DEFECT, "rule '%s' returned a score that is not of f32",
+                       bound->rule->name);
     print_shape(came, sizeof came, ops, score);
     rows = fb_n_dims(ops, score) == 2 ? fb_size(ops, score, ROWS) : 0;
     if ((rows == see->heads || rows == see->kv_heads || rows == 1) &&
@@ -124,8 +134,8 @@ static fb_tensor check_planes(const fb_bound_rule *bound, fb_ops *ops, fb_tensor
     fb_status status = fb_ops_status(ops);
 
     if (status == FB_OK &&
-        (fb_n_dims(ops, score) != 2 || fb_size(ops, score, ROWS) != rows ||
-         fb_size(ops, score, COLUMNS) != columns))
+        (!fb_is_f32(ops, score) || fb_n_dims(ops, score) != 2 ||
+         fb_size(ops, score, ROWS) != rows || fb_size(ops, score, COLUMNS) != columns))
         status = fb_fail(FB_DEFECT,
                          "rule '%s' returned a score of the wrong shape; [%lld, %lld] "
                          "was expected: %lld planes",
@@ -141,9 +151,11 @@ static fb_tensor plain_score(const fb_bound_rule *bound, fb_ops *ops,
 {
     const int64_t scored = see->m - bound->choices.unscored_last;
     const fb_signals own = own_signals(bound, ops, see);
-    fb_tensor score = bound->rule->score(ops, &own, bound->params);
+    fb_tensor score;
     fb_status status;
 
+    if (fb_ops_status(ops) != FB_OK) return FB_NONE;
+    score = made_by(bound, ops, bound->rule->score(ops, &own, bound->params));
     if (bound->choices.planes > 1) {
         score = check_planes(bound, ops, score, see, see->m);
         return fb_narrow(ops, score, COLUMNS, 0, scored);
@@ -176,8 +188,9 @@ static fb_tensor score_of(const fb_bound_rule *bound, fb_ops *ops,
         inner[i] = score_of(bound->inner[i], ops, &its);
         inner[i] = fb_narrow(ops, inner[i], COLUMNS, 0, scored);
     }
-    if (bound->rule->kind == FB_KIND_ALLOCATION) return inner[0];
-    score = bound->rule->wrap(ops, see, inner, bound->params);
+    if (fb_passes_scores(bound->rule)) return inner[0];
+    if (fb_ops_status(ops) != FB_OK) return FB_NONE;
+    score = made_by(bound, ops, bound->rule->wrap(ops, see, inner, bound->params));
     if (bound->choices.planes > 1) return check_planes(bound, ops, score, see, scored);
     status = check_shape(bound, ops, score, see, scored);
     if (status == FB_OK) return group(bound, ops, score, see);
@@ -213,27 +226,30 @@ fb_tensor fb_bound_rule_score(const fb_bound_rule *rule, fb_ops *ops,
     fb_tensor score;
     fb_status status;
 
-    if (rule->choices.keeps_all) return FB_NONE;
+    if (!fb_bound_rule_scores(rule)) return FB_NONE;
     fb_scope_open(ops);
     score = fb_scope_return(ops, score_of(rule, ops, see));
-    if (fb_ops_status(ops) != FB_OK) return FB_NONE;
-    status = check_numbers(rule, ops, score, see);
+    status = fb_ops_status(ops);
+    if (status == FB_OK) status = check_numbers(rule, ops, score, see);
     if (status == FB_OK) return score;
     fb_ops_refuse(ops, status);
-    return FB_NONE;
+    return fb_bound_rule_end(rule, ops, FB_NONE);
 }
 
 fb_tensor fb_bound_rule_measure(const fb_bound_rule *rule, fb_ops *ops,
                                 const fb_signals *see, fb_tensor score)
 {
-    if (rule->rule->measure == NULL) return FB_NONE;
+    rule = fb_choosing(rule);
+    if (rule->rule->measure == NULL || fb_ops_status(ops) != FB_OK) return FB_NONE;
     fb_scope_open(ops);
-    return fb_scope_return(ops, rule->rule->measure(ops, see, score, rule->params));
+    score = made_by(rule, ops, rule->rule->measure(ops, see, score, rule->params));
+    return fb_bound_rule_end(rule, ops, fb_scope_return(ops, score));
 }
 
 /* Inside of allocations. */
 static const fb_bound_rule *find_chooser(const fb_bound_rule *rule)
 {
+    rule = fb_choosing(rule);
     while (rule->rule->kind == FB_KIND_ALLOCATION)
         rule = rule->inner[0];
     return rule;
@@ -252,8 +268,8 @@ fb_tensor fb_bound_rule_order(const fb_bound_rule *rule, fb_ops *ops,
     fb_tensor order;
 
     if (chooser->rule->select == NULL) return in->scores;
-    order = chooser->rule->select(ops, in, chooser->params);
-    if (fb_ops_status(ops) != FB_OK) return FB_NONE;
+    order = made_by(chooser, ops, chooser->rule->select(ops, in, chooser->params));
+    if (fb_ops_status(ops) != FB_OK) return fb_bound_rule_end(rule, ops, FB_NONE);
     if (fb_n_dims(ops, order) == 2 && fb_size(ops, order, ROWS) == in->kv_heads &&
         fb_size(ops, order, COLUMNS) == columns)
         return order;
@@ -262,7 +278,7 @@ fb_tensor fb_bound_rule_order(const fb_bound_rule *rule, fb_ops *ops,
                                "%lld] was expected",
                                chooser->rule->name, (long long)in->kv_heads,
                                (long long)columns));
-    return FB_NONE;
+    return fb_bound_rule_end(rule, ops, FB_NONE);
 }
 
 /* --- state --- */
@@ -271,7 +287,8 @@ static fb_status check_state(const fb_bound_rule *bound, fb_ops *ops, fb_tensor 
                              const fb_signals *see)
 {
     FB_TRY(fb_ops_status(ops));
-    if (fb_n_dims(ops, state) == 3 && fb_size(ops, state, 0) == see->kv_heads &&
+    if (fb_is_f32(ops, state) && fb_n_dims(ops, state) == 3 &&
+        fb_size(ops, state, 0) == see->kv_heads &&
         fb_size(ops, state, STATE) == bound->own_state &&
         fb_size(ops, state, 2) == see->m)
         return FB_OK;
@@ -283,35 +300,58 @@ static fb_status check_state(const fb_bound_rule *bound, fb_ops *ops, fb_tensor 
                    (long long)see->m);
 }
 
+static bool changes_at(const fb_bound_rule *bound, fb_moment moment)
+{
+    return bound->choices.updates_at_events == (moment == FB_AT_EVENT);
+}
+
+static fb_tensor update_own(const fb_bound_rule *bound, fb_ops *ops,
+                            const fb_signals *see)
+{
+    const fb_signals own = own_signals(bound, ops, see);
+    const fb_tensor state =
+        made_by(bound, ops, bound->rule->update(ops, &own, bound->params));
+    const fb_status status = check_state(bound, ops, state, see);
+
+    if (status == FB_OK) return state;
+    fb_ops_refuse(ops, status);
+    return FB_NONE;
+}
+
 /* `out` grows by the rows of the rule and its inner ones. */
 static fb_tensor update_all(const fb_bound_rule *bound, fb_ops *ops,
-                            const fb_signals *see, fb_tensor out)
+                            const fb_signals *see, fb_moment moment, fb_tensor out)
 {
     if (bound->own_state > 0) {
-        const fb_signals own = own_signals(bound, ops, see);
-        const fb_tensor state = bound->rule->update(ops, &own, bound->params);
-        const fb_status status = check_state(bound, ops, state, see);
+        const fb_tensor state =
+            changes_at(bound, moment) ? update_own(bound, ops, see) : see->state;
 
-        if (status != FB_OK) {
-            fb_ops_refuse(ops, status);
-            return FB_NONE;
-        }
         out = out.id == 0 ? state : fb_cat(ops, out, state, STATE);
     }
     for (int i = 0; i < bound->n_inner; i++) {
         const fb_signals its = inner_signals(bound, i, ops, see);
 
-        out = update_all(bound->inner[i], ops, &its, out);
+        out = update_all(bound->inner[i], ops, &its, moment, out);
     }
     return out;
 }
 
 fb_tensor fb_bound_rule_update(const fb_bound_rule *rule, fb_ops *ops,
-                               const fb_signals *see)
+                               const fb_signals *see, fb_moment moment)
 {
     if (rule->choices.state_rows == 0) return FB_NONE;
     fb_scope_open(ops);
-    return fb_scope_return(ops, update_all(rule, ops, see, FB_NONE));
+    return fb_bound_rule_end(
+        rule, ops, fb_scope_return(ops, update_all(rule, ops, see, moment, FB_NONE)));
+}
+
+bool fb_bound_rule_updates_at_events(const fb_bound_rule *rule)
+{
+    bool updates = rule->own_state > 0 && rule->choices.updates_at_events;
+
+    for (int i = 0; i < rule->n_inner; i++)
+        updates = updates || fb_bound_rule_updates_at_events(rule->inner[i]);
+    return updates;
 }
 
 fb_tensor fb_bound_rule_score_once(const fb_bound_rule *rule, fb_ops *ops,
@@ -320,9 +360,12 @@ fb_tensor fb_bound_rule_score_once(const fb_bound_rule *rule, fb_ops *ops,
     const int64_t shape[] = {see->kv_heads, rule->choices.state_rows, see->m};
     fb_signals own = *see;
 
-    if (rule->choices.state_rows > 0) {
+    if (rule->choices.state_rows > 0 && !fb_bound_rule_reads_block(rule)) {
         own.state = fb_full(ops, 3, shape, 0);
-        own.state = fb_bound_rule_update(rule, ops, &own);
+        own.state = fb_bound_rule_update(rule, ops, &own, FB_AFTER_BLOCK);
+        if (fb_ops_status(ops) != FB_OK) return FB_NONE;
     }
+    if (fb_bound_rule_updates_at_events(rule))
+        own.state = fb_bound_rule_update(rule, ops, &own, FB_AT_EVENT);
     return fb_bound_rule_score(rule, ops, &own);
 }

@@ -4,6 +4,7 @@
  */
 #include "base/text.h"
 #include "rule/bound.h"
+#include "rule/check.h"
 
 /* Counts, for each head, how many of the `n` places of `index` lie in its row. */
 static fb_status count_rows(fb_ops *ops, fb_tensor index, int64_t n, int64_t row_length,
@@ -62,15 +63,41 @@ static int64_t sum_of(const int64_t *k, int64_t n)
     return sum;
 }
 
+/* So many entries as a head can have, in heads [first, first + n) of all layers. */
+static fb_status check_heads(const fb_bound_rule *rule, const fb_share_input *in,
+                             const int64_t *k, int64_t first, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (k[i] < 1 || k[i] < in->n_protected || k[i] > in->m)
+            return fb_fail(
+                FB_BUDGET,
+                "rule '%s': %lld of %lld entries for kv head %lld of layer %lld%s",
+                rule->text, (long long)k[i], (long long)in->m,
+                (long long)((first + i) % in->kv_heads),
+                (long long)((first + i) / in->kv_heads),
+                k[i] < in->n_protected ? ", fewer than are protected" : "");
+    return FB_OK;
+}
+
+/* What `share` or `spread` of the rule itself has said. */
+static fb_status said_by(const fb_bound_rule *rule, const char *function,
+                         fb_status status)
+{
+    return fb_context(fb_rule_check_status(function, status), "rule '%s'",
+                      rule->rule->name);
+}
+
 static fb_status share_layer(const fb_bound_rule *sharer, fb_ops *ops,
                              const fb_share_input *in, int64_t *k)
 {
     fb_status status;
 
     fb_scope_open(ops);
-    status = sharer->rule->share(ops, in, sharer->params, k);
+    status = said_by(sharer, "share", sharer->rule->share(ops, in, sharer->params, k));
     fb_scope_close(ops);
-    if (status != FB_OK || sum_of(k, in->kv_heads) == in->total) return status;
+    FB_TRY(status);
+    FB_TRY(check_heads(sharer, in, k, in->layer * in->kv_heads, in->kv_heads));
+    if (sum_of(k, in->kv_heads) == in->total) return FB_OK;
     return fb_fail(FB_BUDGET,
                    "rule '%s' shares %lld %s in layer %lld; the budget has %lld",
                    sharer->text, (long long)sum_of(k, in->kv_heads),
@@ -107,22 +134,17 @@ static fb_status share_layers(const fb_bound_rule *sharer, fb_ops *ops,
     return status;
 }
 
-static fb_status check_share(const fb_bound_rule *rule, const fb_spread_input *in,
-                             const int64_t *k)
+static fb_status check_spread(const fb_bound_rule *rule, const fb_spread_input *in,
+                              const int64_t *k)
 {
-    const int64_t n = in->n_layers * in->kv_heads, total = sum_of(k, n);
+    const fb_share_input heads = {
+        .kv_heads = in->kv_heads, .m = in->m, .n_protected = in->n_protected};
+    const int64_t n = in->n_layers * in->kv_heads;
 
-    for (int64_t i = 0; i < n; i++)
-        if (k[i] < 1 || k[i] < in->n_protected || k[i] > in->m)
-            return fb_fail(
-                FB_BUDGET,
-                "rule '%s': %lld of %lld entries for kv head %lld of layer %lld%s",
-                rule->text, (long long)k[i], (long long)in->m,
-                (long long)(i % in->kv_heads), (long long)(i / in->kv_heads),
-                k[i] < in->n_protected ? ", fewer than are protected" : "");
-    if (total == n * in->k) return FB_OK;
+    FB_TRY(check_heads(rule, &heads, k, 0, n));
+    if (sum_of(k, n) == n * in->k) return FB_OK;
     return fb_fail(FB_BUDGET, "rule '%s' shares %lld entries; the budget has %lld",
-                   rule->text, (long long)total, (long long)(n * in->k));
+                   rule->text, (long long)sum_of(k, n), (long long)(n * in->k));
 }
 
 /* Shares over layers, with room for a number of each. */
@@ -136,21 +158,30 @@ static fb_status spread(const fb_bound_rule *rule, fb_ops *ops,
     own.room = fb_zalloc(FB_ACCOUNT_scratch, n * sizeof *own.room);
     if (own.room == NULL) return fb_fail(FB_NO_MEMORY, "no memory to share a budget");
     fb_scope_open(ops);
-    status = rule->rule->spread(ops, &own, rule->params, k_out);
+    status =
+        said_by(rule, "spread", rule->rule->spread(ops, &own, rule->params, k_out));
     fb_scope_close(ops);
     fb_free(own.room);
-    return status;
+    FB_TRY(status);
+    return check_spread(rule, in, k_out);
+}
+
+static fb_status share_all(const fb_bound_rule *rule, fb_ops *ops,
+                           const fb_spread_input *in, int64_t *k_out)
+{
+    const fb_bound_rule *sharer;
+
+    rule = fb_choosing(rule);
+    sharer = find_sharer(rule);
+    for (int64_t i = 0; i < in->n_layers * in->kv_heads; i++)
+        k_out[i] = in->k;
+    if (rule->rule->spread != NULL) FB_TRY(spread(rule, ops, in, k_out));
+    if (sharer != NULL) FB_TRY(share_layers(sharer, ops, in, k_out));
+    return fb_ops_status(ops);
 }
 
 fb_status fb_bound_rule_share(const fb_bound_rule *rule, fb_ops *ops,
                               const fb_spread_input *in, int64_t *k_out)
 {
-    const fb_bound_rule *sharer = find_sharer(rule);
-
-    for (int64_t i = 0; i < in->n_layers * in->kv_heads; i++)
-        k_out[i] = in->k;
-    if (rule->rule->spread != NULL) FB_TRY(spread(rule, ops, in, k_out));
-    if (sharer != NULL) FB_TRY(share_layers(sharer, ops, in, k_out));
-    FB_TRY(fb_ops_status(ops));
-    return check_share(rule, in, k_out);
+    return fb_bound_rule_context(rule, share_all(rule, ops, in, k_out));
 }

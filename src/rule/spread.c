@@ -67,7 +67,7 @@ void fb_whole_parts(const double *part, int64_t n, int64_t total, int64_t high,
     int64_t left = total;
 
     for (int64_t i = 0; i < n; i++) {
-        out[i] = fb_smaller((int64_t)part[i], high);
+        out[i] = part[i] >= (double)high ? high : part[i] > 0 ? (int64_t)part[i] : 0;
         left -= out[i];
     }
     while (left > 0) {

@@ -23,7 +23,7 @@ bool fb_select_falls_back(const fb_bound_rule *rule, int64_t n)
 {
     const fb_choices *choices = fb_bound_rule_choices(rule);
 
-    return !choices->keeps_all &&
+    return fb_bound_rule_scores(rule) &&
            (n <= choices->unscored_last || n < choices->min_tokens);
 }
 
@@ -104,8 +104,7 @@ struct choice {
     uint8_t *stays;    /* [n] */
 };
 
-/* Marks the best k entries of each head, taken from `best` [kv_heads, most], but for
- * those that leave in any case. */
+/* Marks the best k entries of each head, taken from `best` [kv_heads, most]. */
 static fb_status keep_best(const struct choice *c, int64_t layer, int64_t most,
                            const int64_t *k)
 {
@@ -113,13 +112,57 @@ static fb_status keep_best(const struct choice *c, int64_t layer, int64_t most,
 
     for (int64_t g = 0; g < in->kv_heads; g++) {
         mark_protected(c->stays, in->n, c->p);
-        for (int64_t i = 0; i < k[g]; i++) {
-            if (c->value != NULL && c->value[g * most + i] == -INFINITY) break;
+        for (int64_t i = 0; i < k[g]; i++)
             c->stays[c->p.sink + c->best[g * most + i]] = 1;
-        }
         FB_TRY(fb_kept_set(&c->out->kept, layer * in->kv_heads + g, c->stays, in->n));
     }
     return FB_OK;
+}
+
+/* The places of the `most` best of each head, to `best`; an order with a NaN has none. */
+static fb_status find_best(const struct choice *c, fb_tensor best, int64_t most)
+{
+    const size_t n = (size_t)(c->in->kv_heads * most);
+    const fb_status status = fb_to_host(c->ops, best, c->best, n * sizeof *c->best);
+    const fb_bound_rule *rule = c->in->rule;
+
+    return fb_bound_rule_context(
+        rule, fb_context(status, "rule '%s'", fb_bound_rule_text(rule)));
+}
+
+/* The best `most` of each row of an order, and, where it is not the score, how many of them
+ * stay: those that leave in any case come last. */
+static fb_status rank(const struct choice *c, fb_tensor order, int64_t most, int64_t *k)
+{
+    const int64_t heads = c->in->kv_heads;
+    fb_tensor best;
+
+    FB_TRY(fb_ops_status(c->ops));
+    best = fb_topk(c->ops, order, most);
+    FB_TRY(find_best(c, best, most));
+    if (c->value == NULL) return FB_OK;
+    FB_TRY(fb_to_host(c->ops, fb_gather(c->ops, order, best), c->value,
+                      (size_t)(heads * most) * sizeof *c->value));
+    for (int64_t g = 0; g < heads; g++)
+        while (k[g] > 0 && c->value[g * most + k[g] - 1] == -INFINITY)
+            k[g]--;
+    return FB_OK;
+}
+
+/* For a control: the same for numbers that are drawn. */
+static fb_status draw(const struct choice *c, int64_t layer, int64_t most)
+{
+    const fb_selector *in = c->in;
+    const fb_chance chance = {in->seed, in->stream, FB_DRAWER_CONTROL};
+    int32_t *const *position =
+        in->position == NULL ? NULL : in->position + layer * in->kv_heads;
+    const fb_tensor numbers =
+        fb_signal_random(c->ops, chance, layer, in->kv_heads, in->n, position);
+    const fb_tensor order =
+        fb_narrow(c->ops, numbers, 1, c->p.sink, in->n - c->p.sink - c->p.recent);
+
+    return fb_to_host(c->ops, fb_topk(c->ops, order, most), c->best,
+                      (size_t)(in->kv_heads * most) * sizeof *c->best);
 }
 
 static fb_status choose_layer(const struct choice *c, int64_t layer)
@@ -129,19 +172,13 @@ static fb_status choose_layer(const struct choice *c, int64_t layer)
     int64_t k[FB_MAX_KV_HEADS], most = 0;
     const fb_select_input select = {c->scores[layer], layer, in->layers, in->kv_heads,
                                     c->p.sink,        in->n, k};
-    fb_tensor order, best;
 
     for (int64_t g = 0; g < in->kv_heads; g++) {
         k[g] = c->k[layer * in->kv_heads + g] - n_protected;
         most = fb_larger(most, k[g]);
     }
-    order = fb_bound_rule_order(in->rule, c->ops, &select);
-    best = fb_topk(c->ops, order, most);
-    FB_TRY(fb_to_host(c->ops, best, c->best,
-                      (size_t)(in->kv_heads * most) * sizeof *c->best));
-    if (c->value != NULL)
-        FB_TRY(fb_to_host(c->ops, fb_gather(c->ops, order, best), c->value,
-                          (size_t)(in->kv_heads * most) * sizeof *c->value));
+    FB_TRY(rank(c, fb_bound_rule_order(in->rule, c->ops, &select), most, k));
+    if (fb_bound_rule_is_control(in->rule)) FB_TRY(draw(c, layer, most));
     return keep_best(c, layer, most, k);
 }
 
@@ -245,6 +282,10 @@ fb_status fb_select(fb_selection *out, fb_ops *ops, const fb_selector *in, int64
 
     *out = (fb_selection){.k = k, .budget_entries = in->layers * in->kv_heads * k};
     FB_ASSERT(k >= 1 && in->n >= 1 && in->kv_heads <= FB_MAX_KV_HEADS);
+    if (fb_bound_rule_choices(in->rule)->reference != FB_REFERENCE_NONE)
+        return fb_fail(FB_UNSUPPORTED,
+                       "'%s' chooses nothing: it is a row of an experiment",
+                       fb_bound_rule_text(in->rule));
     if (fb_bound_rule_choices(in->rule)->keeps_all && k < in->n)
         return fb_fail(FB_BUDGET,
                        "'%s' keeps all %lld entries; the budget has %lld a head",

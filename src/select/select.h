@@ -1,7 +1,8 @@
 /* select.h - scores and a budget become the set of entries that stay.
  *
  * protect, allocate, choose: always in this order, the same for every rule. Higher
- * scores first, equal scores by lower position. The total never exceeds the budget.
+ * scores first, equal scores by lower position. The total never exceeds the budget. For
+ * a control the rule within chooses, and then as many entries are drawn instead.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -40,6 +41,10 @@ typedef struct fb_selector {
     int64_t n; /* tokens = entries per slot before eviction */
     /* tokens of a question that stay whatever the rule (`aware`) */
     int64_t protect_last;
+    /* For a control: what its draw is made of, and [layers * kv_heads] of [n] the positions
+     * of the entries; NULL: entry j is token j. */
+    uint64_t seed, stream;
+    int32_t *const *position;
     /* [layers] of [planes * kv_heads, n - unscored_last]; NULL: keeps all */
     const fb_tensor *scores;
     const fb_tensor *measured; /* [layers] for an allocation over layers; or NULL */

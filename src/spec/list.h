@@ -36,7 +36,9 @@ FB_SETTING(bad_records, "data.bad_records", "bad-records", 0, WORD, "refuse", 0,
 FB_SETTING(samples, "samples", "samples", 'n', INT, "all", 1, 1000000, "all", NULL,
            "N", WHAT, false, "at most so many documents per task: the first N of a fixed order")
 FB_SETTING(rules, "rules", "rules", 'r', RULES, "", 0, 0, NULL, NULL,
-           "LIST", WHAT, false, "rule expressions, or 'label: expression' (no = or , in a label)")
+           "LIST", WHAT, false, "rule expressions, 'label: expression' (no = or , in a label), or ./FILE.so: the rules in it")
+FB_SETTING(rule_files, "rule_files", NULL, 0, TEXTS, "", 0, 0, NULL, NULL,
+           "LIST", WHAT, false, "shared objects whose rules have names here; those in `rules` are added")
 FB_SETTING(baseline, "baseline", "baseline", 0, TEXT, "auto", 0, 0, NULL, NULL,
            "RULE", SCORE, false, "the rule that others are tested against; auto: random, else the first")
 FB_SETTING(reference, "reference", "reference", 0, TEXT, "full", 0, 0, NULL, NULL,
@@ -65,8 +67,8 @@ FB_SETTING(rounding, "protocol.rounding", "rounding", 0, WORD, "exact", 0, 0, "e
            "HOW", HOW, false, "of a ratio: exact, or in doubles as kvpress does")
 FB_SETTING(chunk, "protocol.chunk", "chunk", 0, INT, "64", 1, 65536, NULL, NULL,
            "TOKENS", HOW, false, "stream: tokens read at a time, inside the budget")
-FB_SETTING(interval, "protocol.interval", NULL, 0, LATER, "", 0, 0, NULL, NULL,
-           "TOKENS", HOW, false, "answers have a place of their own, beside the budget")
+FB_SETTING(interval, "protocol.interval", "interval", 0, INT, "64", 0, 65536, NULL, NULL,
+           "TOKENS", HOW, false, "stream: evict before so many tokens of an answer; 0: question and answer stand beside the budget")
 FB_SETTING(rescore, "protocol.rescore", NULL, 0, LATER, "", 0, 0, NULL, NULL,
            "HOW", HOW, false, "every entry is scored at each eviction")
 FB_SETTING(layers, "protocol.layers", NULL, 0, LATER, "", 0, 0, NULL, NULL,

@@ -40,6 +40,7 @@ const fb_option *fb_settings(void);
 typedef struct fb_spec_rule {
     char *label;
     fb_bound_rule *rule;
+    int item; /* of the setting, where it was written */
 } fb_spec_rule;
 
 typedef struct fb_spec {
@@ -47,6 +48,7 @@ typedef struct fb_spec {
     fb_yaml *yaml;    /* of the file, for places in messages; NULL: none */
 
     /* Typed by fb_spec_check. */
+    fb_rule_files files; /* whose rules are known beside the built-in ones */
     fb_spec_rule *rules;
     fb_bound_task **tasks;
     fb_budget *budgets;
@@ -58,6 +60,8 @@ typedef struct fb_spec {
 
 /* The context is read under the budget. */
 bool fb_spec_streams(const fb_spec *spec);
+/* And question and answer with it. */
+bool fb_spec_goes_on(const fb_spec *spec);
 /* All settings at their defaults. */
 FB_MUST_USE fb_status fb_spec_init(fb_spec *spec);
 void fb_spec_clear(fb_spec *spec);

@@ -28,6 +28,7 @@ void fb_spec_forget(fb_spec *spec)
     spec->seeds = NULL;
     spec->n_rules = spec->n_tasks = spec->n_budgets = spec->n_seeds = 0;
     spec->baseline = NULL;
+    fb_rule_files_clear(&spec->files);
 }
 
 /* Tells problems one by one and remembers the first status. */
@@ -67,13 +68,17 @@ static void *list_of(check *c, int n, size_t size)
 
 /* In a list both separate, so a label with one of them may have swallowed the rule before
  * it. A rule without a label is printed with its expression as the label: that is read. */
-static fb_status check_label(const char *label, const fb_bound_rule *rule)
+static fb_status check_label(const fb_spec *spec, const char *label,
+                             const fb_bound_rule *rule)
 {
     fb_bound_rule *named = NULL;
     bool is_expression;
+    fb_status status;
 
     if (strpbrk(label, "=,") == NULL) return FB_OK;
-    is_expression = fb_rule_parse(&named, label) == FB_OK &&
+    status = fb_rule_parse_with(&named, label, &spec->files);
+    if (status == FB_NO_MEMORY) return status;
+    is_expression = status == FB_OK &&
                     strcmp(fb_bound_rule_text(named), fb_bound_rule_text(rule)) == 0;
     fb_bound_rule_free(named);
     if (is_expression) return FB_OK;
@@ -84,21 +89,18 @@ static fb_status check_label(const char *label, const fb_bound_rule *rule)
 }
 
 /* "label: expression" or an expression, which is its own label. */
-static fb_status parse_rule(fb_spec_rule *out, const char *text)
+static fb_status parse_rule(const fb_spec *spec, fb_spec_rule *out, const char *text)
 {
-    const char *colon = strstr(text, ": ");
-    const char *expression = text;
+    const char *expression = fb_spec_rule_text(text);
 
     out->label = fb_strdup(text);
     if (out->label == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a rule");
-    if (colon != NULL) {
-        out->label[colon - text] = '\0';
-        expression = colon + 2;
-    }
+    if (expression != text) out->label[expression - text - 2] = '\0';
     if (out->label[0] == '\0')
         return fb_fail(FB_USAGE, "'%s': the label is empty", text);
-    FB_TRY(fb_rule_parse(&out->rule, expression));
-    return check_label(out->label, out->rule);
+    FB_TRY(fb_spec_explain_file(
+        expression, fb_rule_parse_with(&out->rule, expression, &spec->files)));
+    return check_label(spec, out->label, out->rule);
 }
 
 int fb_spec_find_rule(const fb_spec *spec, const char *label)
@@ -106,6 +108,65 @@ int fb_spec_find_rule(const fb_spec *spec, const char *label)
     for (int i = 0; i < spec->n_rules; i++)
         if (strcmp(spec->rules[i].label, label) == 0) return i;
     return -1;
+}
+
+static fb_status add_rule(fb_spec *spec, const char *text, int item)
+{
+    fb_spec_rule rule = {.item = item};
+    fb_spec_rule *grown = fb_realloc(FB_ACCOUNT_other, spec->rules,
+                                     (size_t)(spec->n_rules + 1) * sizeof *grown);
+    fb_status status;
+
+    if (grown == NULL) return fb_fail(FB_NO_MEMORY, "no memory for rules");
+    spec->rules = grown;
+    status = parse_rule(spec, &rule, text);
+    if (status == FB_OK && fb_spec_find_rule(spec, rule.label) >= 0)
+        status = fb_fail(FB_USAGE,
+                         "rule '%s' is listed twice; give one a label: "
+                         "'other: %s'",
+                         rule.label, rule.label);
+    if (status == FB_OK) {
+        spec->rules[spec->n_rules++] = rule;
+        return FB_OK;
+    }
+    fb_free(rule.label);
+    fb_bound_rule_free(rule.rule);
+    return status;
+}
+
+/* The rules that a file's item stands for. */
+static fb_status add_file(fb_spec *spec, const char *text, int item)
+{
+    const fb_rule_file *file = NULL;
+    fb_item *items = NULL;
+    int n = 0;
+    fb_status status = fb_spec_load_file(spec, fb_spec_rule_text(text), &file);
+
+    if (status == FB_OK) status = fb_spec_expand_file(file, text, &items, &n);
+    for (int i = 0; status == FB_OK && i < n; i++)
+        status = add_rule(spec, items[i].text, item);
+    fb_items_free(items, n);
+    return status;
+}
+
+/* Before any expression is read: the names of a file are known in all of them. That a file
+ * of `rules` cannot be loaded is told in its turn. */
+static void load_files(check *c)
+{
+    const fb_value *files = &c->spec->values.value[FB_SET_rule_files];
+    const fb_value *rules = &c->spec->values.value[FB_SET_rules];
+    const fb_rule_file *file = NULL;
+
+    for (int i = 0; i < files->n; i++)
+        found_at(c, fb_spec_load_file(c->spec, files->items[i].text, &file),
+                 FB_SET_rule_files, i);
+    for (int i = 0; i < rules->n; i++) {
+        const char *text = fb_spec_rule_text(rules->items[i].text);
+        fb_status status = FB_OK;
+
+        if (fb_rule_is_file(text)) status = fb_spec_load_file(c->spec, text, &file);
+        (void)status;
+    }
 }
 
 static void check_rules(check *c)
@@ -118,25 +179,18 @@ static void check_rules(check *c)
                                    "them, for --rules full,random,snapkv"));
         return;
     }
-    spec->rules = list_of(c, value->n, sizeof *spec->rules);
-    if (spec->rules == NULL) return;
+    load_files(c);
     for (int i = 0; i < value->n; i++) {
-        fb_spec_rule rule = {0};
-        fb_status status = parse_rule(&rule, value->items[i].text);
+        const char *text = value->items[i].text;
 
-        if (status == FB_OK && fb_spec_find_rule(spec, rule.label) >= 0)
-            status = fb_fail(FB_USAGE,
-                             "rule '%s' is listed twice; give one a label: "
-                             "'other: %s'",
-                             rule.label, rule.label);
-        if (status == FB_OK) {
-            spec->rules[spec->n_rules++] = rule;
-            continue;
-        }
-        found_at(c, status, FB_SET_rules, i);
-        fb_free(rule.label);
-        fb_bound_rule_free(rule.rule);
+        found_at(c, (fb_rule_is_file(text) ? add_file : add_rule)(spec, text, i),
+                 FB_SET_rules, i);
     }
+    if (spec->n_rules == 0 && c->first == FB_OK)
+        found_at(c,
+                 fb_fail(FB_USAGE, "no rule in it stands alone; name one and what goes "
+                                   "in its brackets"),
+                 FB_SET_rules, 0);
 }
 
 /* The label as given, else `random`, else the first rule that evicts and could be
@@ -404,6 +458,11 @@ bool fb_spec_streams(const fb_spec *spec)
     return fb_values_is(&spec->values, FB_SET_kind, "stream");
 }
 
+bool fb_spec_goes_on(const fb_spec *spec)
+{
+    return fb_spec_streams(spec) && fb_values_int(&spec->values, FB_SET_interval) > 0;
+}
+
 static fb_status check_streams(const fb_bound_rule *rule)
 {
     if (fb_bound_rule_streams(rule)) return FB_OK;
@@ -414,16 +473,26 @@ static fb_status check_streams(const fb_bound_rule *rule)
         fb_bound_rule_text(rule));
 }
 
+/* A setting of streams under protocol prefill. */
+static void check_unused(check *c, fb_setting setting, const char *name,
+                         const char *reason)
+{
+    if (fb_values_is(&c->spec->values, (int)setting, fb_settings()[setting].initial))
+        return;
+    found_at(
+        c,
+        fb_fail(FB_USAGE, "%s has no meaning under protocol prefill, %s", name, reason),
+        setting, 0);
+}
+
 static void check_protocol(check *c)
 {
     const fb_values *values = &c->spec->values;
 
     if (!fb_spec_streams(c->spec)) {
-        if (!fb_values_is(values, FB_SET_chunk, fb_settings()[FB_SET_chunk].initial))
-            found_at(c,
-                     fb_fail(FB_USAGE, "chunk has no meaning under protocol prefill, "
-                                       "which reads all before it evicts"),
-                     FB_SET_chunk, 0);
+        check_unused(c, FB_SET_chunk, "chunk", "which reads all before it evicts");
+        check_unused(c, FB_SET_interval, "interval",
+                     "which evicts once, before the question");
         return;
     }
     if (!fb_values_is(values, FB_SET_query, "agnostic"))
@@ -432,13 +501,9 @@ static void check_protocol(check *c)
                          "query aware needs the question before the eviction; under "
                          "protocol stream the text comes first"),
                  FB_SET_query, 0);
-    if (!fb_values_is(values, FB_SET_positions, "original"))
-        found_at(c,
-                 fb_fail(FB_USAGE,
-                         "positions cannot be renumbered under protocol stream yet"),
-                 FB_SET_positions, 0);
     for (int i = 0; i < c->spec->n_rules; i++)
-        found_at(c, check_streams(c->spec->rules[i].rule), FB_SET_rules, i);
+        found_at(c, check_streams(c->spec->rules[i].rule), FB_SET_rules,
+                 c->spec->rules[i].item);
 }
 
 fb_status fb_spec_check(fb_spec *spec, fb_report *report, void *self)
@@ -460,11 +525,21 @@ fb_status fb_spec_check(fb_spec *spec, fb_report *report, void *self)
     return c.first;
 }
 
+static bool is_reference(const fb_bound_rule *rule)
+{
+    return fb_bound_rule_choices(rule)->reference != FB_REFERENCE_NONE;
+}
+
 /* The future that such a rule looks at is the question and its right answer. */
 static void check_deployable(check *c)
 {
     for (int i = 0; i < c->spec->n_rules; i++)
-        if (!fb_bound_rule_is_deployable(c->spec->rules[i].rule))
+        if (is_reference(c->spec->rules[i].rule))
+            found(c, fb_fail(FB_UNSUPPORTED,
+                             "'%s' is a row that rules are compared with in an "
+                             "experiment\nhelp: flexbudget run has them",
+                             c->spec->rules[i].label));
+        else if (!fb_bound_rule_is_deployable(c->spec->rules[i].rule))
             found(c, fb_fail(FB_UNSUPPORTED,
                              "rule '%s' looks at the right answer, and a question of "
                              "your own comes without\nhelp: flexbudget tasks jsonl "

@@ -52,6 +52,19 @@ static void add_task(fb_text *out, const char *line, size_t n)
     fb_text_add(out, line, n);
 }
 
+/* A line of `n` bytes that lists a file of rules: its hash alone. */
+static void add_file(fb_text *out, const char *line, size_t n)
+{
+    const char *hash = memmem(line, n, ",sha256=", 8), *next = hash;
+
+    while (next != NULL) { /* the last one: a name may have anything in it */
+        hash = next;
+        next = memmem(hash + 1, n - (size_t)(hash + 1 - line), ",sha256=", 8);
+    }
+    if (hash == NULL) hash = line;
+    fb_text_add(out, hash, n - (size_t)(hash - line));
+}
+
 /* Only the model's section has a `file`, and its hash on the next line. */
 static bool is_name_of_model(const char *line, const char *next)
 {
@@ -61,7 +74,7 @@ static bool is_name_of_model(const char *line, const char *next)
 
 fb_status fb_spec_hash_text(const char *text, char out[FB_HASH_HEX])
 {
-    bool is_in_tasks = false;
+    bool is_in_tasks = false, is_in_files = false;
     fb_text nameless = {0};
     fb_status status;
 
@@ -69,9 +82,14 @@ fb_status fb_spec_hash_text(const char *text, char out[FB_HASH_HEX])
         const char *end = strchr(line, '\n');
 
         next = end == NULL ? line + strlen(line) : end + 1;
-        if (*line != ' ') is_in_tasks = begins(line, "tasks:");
+        if (*line != ' ') {
+            is_in_tasks = begins(line, "tasks:");
+            is_in_files = begins(line, "rule_files:");
+        }
         if (is_in_tasks)
             add_task(&nameless, line, (size_t)(next - line));
+        else if (is_in_files)
+            add_file(&nameless, line, (size_t)(next - line));
         else if (!is_name_of_model(line, next))
             fb_text_add(&nameless, line, (size_t)(next - line));
     }

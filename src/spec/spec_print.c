@@ -60,6 +60,12 @@ static void add_item(const fb_spec *spec, int row, int i, bool for_people, fb_te
         fb_text_printf(out, "%s: %s", spec->rules[i].label,
                        fb_bound_rule_text(spec->rules[i].rule));
         break;
+    case FB_SET_rule_files:
+        fb_text_printf(out, "%s,sha256=%s",
+                       for_people ? spec->files.file[i]->path
+                                  : base_name(spec->files.file[i]->path),
+                       spec->files.file[i]->sha256);
+        break;
     case FB_SET_tasks:
         fb_spec_print_task(spec, i, for_people, out);
         break;
@@ -85,6 +91,8 @@ static int n_items(const fb_spec *spec, int row)
     switch (row) {
     case FB_SET_rules:
         return spec->n_rules;
+    case FB_SET_rule_files:
+        return spec->files.n;
     case FB_SET_tasks:
         return spec->n_tasks;
     case FB_SET_budgets:
@@ -116,7 +124,10 @@ static const char *origin_name(fb_origin origin)
 
 static void add_origin(const fb_spec *spec, int row, fb_text *out)
 {
-    fb_text_printf(out, "   # %s", origin_name(spec->values.value[row].origin));
+    const bool is_by_rules = row == FB_SET_rule_files && spec->values.value[row].n == 0;
+    const int named = is_by_rules ? FB_SET_rules : row;
+
+    fb_text_printf(out, "   # %s", origin_name(spec->values.value[named].origin));
     if (fb_settings()[row].unhashed) fb_text_puts(out, ", not hashed");
 }
 
@@ -124,9 +135,10 @@ static void add_setting(const fb_spec *spec, int row, bool for_people, fb_text *
 {
     const fb_option *option = &fb_settings()[row];
     const char *dot = strrchr(option->key, '.');
-    const bool is_block =
-        option->type == FB_TYPE_RULES || option->type == FB_TYPE_TASKS;
+    const bool is_block = option->type == FB_TYPE_RULES ||
+                          option->type == FB_TYPE_TASKS || row == FB_SET_rule_files;
 
+    if (is_block && n_items(spec, row) == 0) return;
     fb_text_printf(out, "%s%s:", dot == NULL ? "" : "  ",
                    dot == NULL ? option->key : dot + 1);
     if (!fb_option_is_list(option)) {
@@ -223,9 +235,11 @@ static bool is_renamed(const fb_spec *a, const fb_spec *b, int row)
     if (row == FB_SET_model)
         return strcmp(hash, "auto") != 0 &&
                fb_values_is(&b->values, FB_SET_model_sha256, hash);
-    if (row != FB_SET_tasks || x->n != y->n) return false;
+    if ((row != FB_SET_tasks && row != FB_SET_rule_files) || x->n != y->n) return false;
     for (int i = 0; i < x->n; i++)
-        if (!fb_spec_is_same_task(x->items[i].text, y->items[i].text)) return false;
+        if (!(row == FB_SET_tasks ? fb_spec_is_same_task : fb_spec_is_same_file)(
+                x->items[i].text, y->items[i].text))
+            return false;
     return true;
 }
 

@@ -54,13 +54,22 @@ static fb_status find_experiment(fb_reader *reader, const char *spec_sha256)
                    reader->store->path, spec_sha256);
 }
 
-/* Files of schema 2 and older do not say. */
-static fb_status read_planned(fb_reader *reader)
+/* Whether the file is of this schema or a newer one. */
+static fb_status is_since(const fb_reader *reader, int64_t schema, bool *out)
 {
     int64_t version;
 
     FB_TRY(fb_query_number(&version, reader->store, "PRAGMA user_version", NULL, 0));
-    if (version < 3) return FB_OK;
+    *out = version >= schema;
+    return FB_OK;
+}
+
+static fb_status read_planned(fb_reader *reader)
+{
+    bool says = false;
+
+    FB_TRY(is_since(reader, 3, &says));
+    if (!says) return FB_OK;
     fb_reader_query(reader, "SELECT planned FROM experiment WHERE id = ?1");
     if (fb_query_next(&reader->query))
         reader->results.planned = fb_reader_int(reader, 0);
@@ -242,15 +251,21 @@ static fb_status read_rules(fb_reader *reader)
     void *rows;
     fb_result_rule *rules;
     int n, i = 0;
+    bool says = false;
 
+    FB_TRY(is_since(reader, 4, &says));
     FB_TRY(fb_reader_take(&rows, &n, reader,
                           "SELECT count(*) FROM rule WHERE id IN " RULES_OF,
                           sizeof *rules));
     rules = rows;
     FB_TRY(fb_links_take(reader, &reader->rules, n));
     fb_reader_query(
-        reader, "SELECT id, label, expression, family, deployable, is_random, "
-                "is_reference FROM rule WHERE id IN " RULES_OF " ORDER BY " RULE_ORDER);
+        reader, says ? "SELECT id, label, expression, family, deployable, is_random, "
+                       "is_reference, about FROM rule WHERE id IN " RULES_OF
+                       " ORDER BY " RULE_ORDER
+                     : "SELECT id, label, expression, family, deployable, is_random, "
+                       "is_reference, NULL FROM rule WHERE id IN " RULES_OF
+                       " ORDER BY " RULE_ORDER);
     while (i < n && fb_query_next(&reader->query)) {
         rules[i] = (fb_result_rule){
             .label = fb_reader_word(reader, 1),
@@ -259,6 +274,7 @@ static fb_status read_rules(fb_reader *reader)
             .deployable = fb_reader_bool(reader, 4),
             .is_random = fb_reader_bool(reader, 5),
             .is_reference = fb_reader_bool(reader, 6),
+            .about = fb_reader_text(reader, 7),
         };
         fb_links_add(&reader->rules, fb_reader_int(reader, 0), i);
         i++;

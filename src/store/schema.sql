@@ -1,4 +1,4 @@
--- schema.sql - the tables of a results file (user_version 3).
+-- schema.sql - the tables of a results file (user_version 4).
 --
 -- One file may hold several experiments, which share rows. A row is found again by what
 -- it is, never by its id: each table has one unique index over its identity. Of models,
@@ -9,7 +9,7 @@
 -- SPDX-License-Identifier: MIT
 
 PRAGMA application_id = 0x46425544; -- 'FBUD'
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
 CREATE TABLE experiment (
     id            INTEGER PRIMARY KEY,
@@ -100,11 +100,12 @@ CREATE TABLE rule (
     deployable    INTEGER NOT NULL CHECK (deployable IN (0, 1)),
     accounted     INTEGER NOT NULL CHECK (accounted IN (0, 1)),
     is_random     INTEGER NOT NULL CHECK (is_random IN (0, 1)),
-    is_reference  INTEGER NOT NULL CHECK (is_reference IN (0, 1))
+    is_reference  INTEGER NOT NULL CHECK (is_reference IN (0, 1)),
+    about         TEXT                     -- what it keeps and where that is from
 ) STRICT;
 CREATE UNIQUE INDEX rule_identity ON rule
     (label, expression, abi, coalesce(source_sha256, ''), coalesce(family, ''), origin,
-     state_bytes, deployable, accounted, is_random, is_reference);
+     state_bytes, deployable, accounted, is_random, is_reference, coalesce(about, ''));
 
 CREATE TABLE budget (
     id    INTEGER PRIMARY KEY,

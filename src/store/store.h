@@ -17,7 +17,7 @@
 
 #include <stdbool.h>
 
-enum { FB_STORE_SCHEMA = 3 };
+enum { FB_STORE_SCHEMA = 4 };
 
 typedef struct fb_store fb_store;
 
@@ -72,7 +72,7 @@ typedef struct fb_store_sample {
 } fb_store_sample;
 
 typedef struct fb_store_rule {
-    const char *label, *expression, *family, *origin, *source_sha256;
+    const char *label, *expression, *family, *origin, *source_sha256, *about;
     int64_t abi, state_bytes;
     bool deployable, accounted, is_random, is_reference;
 } fb_store_rule;
@@ -195,6 +195,7 @@ typedef struct fb_result_sample {
 
 typedef struct fb_result_rule {
     const char *label, *expression, *family;
+    const char *about; /* a line for each rule of the expression; NULL: not said */
     bool deployable, is_random, is_reference;
 } fb_result_rule;
 

@@ -180,7 +180,7 @@ fb_status fb_store_put_rule(fb_store *store, const fb_store_rule *row, int64_t *
     static const struct table table = {
         "rule",
         "label, expression, abi, source_sha256, family, origin, state_bytes, "
-        "deployable, accounted, is_random, is_reference",
+        "deployable, accounted, is_random, is_reference, about",
         ""};
     const fb_value values[] = {
         fb_value_text(row->label),       fb_value_text(row->expression),
@@ -188,7 +188,7 @@ fb_status fb_store_put_rule(fb_store *store, const fb_store_rule *row, int64_t *
         fb_value_text(row->family),      fb_value_text(row->origin),
         fb_value_int(row->state_bytes),  fb_value_int(row->deployable),
         fb_value_int(row->accounted),    fb_value_int(row->is_random),
-        fb_value_int(row->is_reference),
+        fb_value_int(row->is_reference), fb_value_text(row->about),
     };
 
     return put(store, id_out, &table, values);

@@ -226,6 +226,50 @@ static void E05_answers_from_windows_are_those_of_a_plain_pass(void **state)
     rig_close(&r);
 }
 
+/* The windows go on from chunk to chunk and from word to word; nothing evicts from them. */
+static void E05_a_stream_keeps_its_windows_beside_the_budget(void **state)
+{
+    enum { FREE = 20, ALL = CONTEXT + 1 + FREE };
+    const fb_question question = {ids + CONTEXT, ids + CONTEXT + 1, 1, ANSWER - 1};
+    const fb_answer_options options = {.generate = true, .max_tokens = FREE};
+    fb_seeded_rule rule = {.seed = 1};
+    fb_bound_rule *bound;
+    fb_reading *reading;
+    fb_variant *full, *stream;
+    fb_answer want, got;
+    rig r;
+
+    (void)state;
+    rig_open(&r, path, NULL, NULL);
+    assert_ok(fb_rule_parse(&bound, "tova"));
+    rule.rule = bound;
+    assert_ok(fb_read(&reading, r.engine, ids, CONTEXT, NULL, 0, 0));
+    assert_ok(fb_keep_all(&full, reading));
+    assert_ok(fb_answer_group(reading, &full, 1, &question, &options, &want));
+    for (int64_t interval = 0; interval < 6; interval += 3) {
+        assert_ok(fb_stream_in(&stream, reading, &rule, ids, &none,
+                               &(fb_pace){ALL, 100, interval, true}));
+        assert_ok(fb_answer_group(reading, &stream, 1, &question, &options, &got));
+        assert_memory_equal(got.nll, want.nll, (ANSWER - 1) * sizeof *got.nll);
+        assert_int_equal(got.n_ids, want.n_ids);
+        assert_memory_equal(got.ids, want.ids, (size_t)got.n_ids * sizeof *got.ids);
+        fb_answer_clear(&got);
+        fb_variant_free(stream);
+    }
+    assert_ok(fb_stream_in(&stream, reading, &rule, ids, &none,
+                           &(fb_pace){KEPT, 100, 3, true}));
+    assert_ok(fb_answer_group(reading, &stream, 1, &question, &options, &got));
+    assert_int_equal(got.held.kept.n_slots, 1);
+    assert_int_equal(got.highest, KEPT);
+    fb_answer_clear(&got);
+    fb_answer_clear(&want);
+    fb_variant_free(stream);
+    fb_variant_free(full);
+    fb_reading_free(reading);
+    fb_bound_rule_free(bound);
+    rig_close(&r);
+}
+
 static int make_all(void **state)
 {
     (void)state;
@@ -251,6 +295,7 @@ int main(void)
         cmocka_unit_test(E05_global_layers_hold_all_and_sliding_ones_their_window),
         cmocka_unit_test(E05_rules_evict_from_the_global_layers_alone),
         cmocka_unit_test(E05_answers_from_windows_are_those_of_a_plain_pass),
+        cmocka_unit_test(E05_a_stream_keeps_its_windows_beside_the_budget),
     };
 
     return cmocka_run_group_tests(tests, make_all, remove_all);

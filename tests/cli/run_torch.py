@@ -112,7 +112,7 @@ def layers_on_several_devices_give_what_one_gives():
     pathlib.Path("short.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
     for model in ("llama_tied", "gemma3"):
         words = ["run", "--model", str(ROOT / "tests/golden/families" / model), "--template", "none", "--tasks",
-                 "jsonl:data=short.jsonl", "--rules", "full,random,h2o,keydiff,snapkv:window=8,adakv(knorm)",
+                 "jsonl:data=short.jsonl", "--rules", "full,random,h2o,keydiff,snapkv:window=8,adakv(keydiff)",
                  "--budgets", "50%", "--protect", "0+0", "--keep-sets", "all", "-q"]
         call(*words, "--device", "torch:cpu", "-o", f"{model}.one.db")
         for devices in ("cpu,cpu", "cpu,cpu,cpu"):

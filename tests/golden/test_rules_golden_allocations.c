@@ -12,7 +12,7 @@ enum { MOST_LAYERS = 8, MOST = 8192 };
 static fb_ops *ops;
 static json_t *root;
 static int layers, heads, kv_heads, n, window;
-static float score[MOST], attention[MOST];
+static float score[MOST], attention[MOST], residual[MOST];
 
 static void read_floats(const char *name, float *out)
 {
@@ -37,6 +37,7 @@ static int open_all(void **state)
     assert_true(layers <= MOST_LAYERS);
     read_floats("scores", score);
     read_floats("window_attention", attention);
+    read_floats("residual", residual);
     return fb_ops_open(&ops, &options) == FB_OK ? 0 : -1;
 }
 
@@ -62,6 +63,7 @@ static fb_signals see(int layer)
         .window_attention =
             fb_from_host(ops, FB_F32, 3, shape, attention + layer * heads * window * n),
         .position = fb_signal_position(ops, kv_heads, n, NULL),
+        .residual = fb_from_host(ops, FB_F32, 1, (int64_t[]){n}, residual + layer * n),
     };
 }
 
@@ -143,10 +145,58 @@ static void kept_sets_are_those_of_the_script(void **state)
     }
 }
 
+/* The layers of the highest class are those that get less than an equal split. */
+static void check_division(const fb_bound_rule *rule, json_t *node)
+{
+    enum { DIVIDED_MOST = 32, K = 100 };
+    double c[DIVIDED_MOST], high[DIVIDED_MOST], room[DIVIDED_MOST];
+    const int count = golden_list(node, "c", c, DIVIDED_MOST);
+    const int n_high = golden_list(node, "high", high, DIVIDED_MOST);
+    fb_tensor measured[DIVIDED_MOST];
+    int64_t k[DIVIDED_MOST];
+    int found = 0;
+
+    for (int l = 0; l < count; l++) {
+        measured[l] = fb_full(ops, 1, (int64_t[]){1}, c[l]);
+        k[l] = K;
+    }
+    assert_ok(fb_bound_rule_get(rule)->spread(ops,
+                                              &(fb_spread_input){.measured = measured,
+                                                                 .n_layers = count,
+                                                                 .kv_heads = 1,
+                                                                 .m = 100 * K,
+                                                                 .k = K,
+                                                                 .room = room},
+                                              &(double){0.3}, k));
+    for (int l = 0; l < count; l++) {
+        const bool is_high = found < n_high && (int)high[found] == l;
+
+        assert_int_equal(k[l] < K, is_high && n_high < count);
+        found += is_high;
+    }
+    assert_int_equal(found, n_high);
+}
+
+static void layers_are_divided_as_by_trying_all_divisions(void **state)
+{
+    json_t *divided = golden_at(root, "divided");
+    fb_bound_rule *rule;
+
+    (void)state;
+    assert_ok(fb_rule_parse(&rule, "squeeze(knorm)"));
+    assert_int_equal(json_array_size(divided), 18);
+    fb_scope_open(ops);
+    for (size_t i = 0; i < json_array_size(divided); i++)
+        check_division(rule, json_array_get(divided, i));
+    fb_scope_close(ops);
+    fb_bound_rule_free(rule);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kept_sets_are_those_of_the_script),
+        cmocka_unit_test(layers_are_divided_as_by_trying_all_divisions),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -118,14 +118,26 @@ static void check_case(json_t *of)
     fb_bound_rule_free(rule);
 }
 
-static void scores_and_kept_sets_are_those_of_the_papers_formulas(void **state)
+static void check_cases(json_t *cases, size_t at_least)
 {
-    json_t *cases = golden_at(root, "cases");
-
-    (void)state;
-    assert_true(json_array_size(cases) > 20);
+    assert_true(json_array_size(cases) >= at_least);
     for (size_t i = 0; i < json_array_size(cases); i++)
         check_case(json_array_get(cases, i));
+}
+
+static void scores_and_kept_sets_are_those_of_the_papers_formulas(void **state)
+{
+    (void)state;
+    check_cases(golden_at(root, "cases"), 20);
+}
+
+static void so_are_those_of_2025_and_2026(void **state)
+{
+    json_t *more = golden_load("tests/golden/rules/new2026.json");
+
+    (void)state;
+    check_cases(golden_at(more, "cases"), 18);
+    json_decref(more);
 }
 
 /* --- rules that are others under some settings --- */
@@ -170,6 +182,7 @@ static void some_rules_are_others_under_some_settings(void **state)
     is_the_same("tova:heads=kv", "snapkv:window=1,kernel=1", &s);
     is_the_same("manifold:windowed=97", "manifold", &s);
     is_the_same("draw(snapkv:window=8)", "snapkv:window=8", &s);
+    is_the_same("threshold(snapkv:window=8,tau=1,window=0)", "snapkv:window=8", &s);
     is_the_same("snapkv:window=8,kernel=1,edge=exact", "snapkv:window=8,kernel=1", &s);
     s.values = fb_full(ops, 3, (int64_t[]){KV_HEADS, N, D}, 1.0 / D);
     is_the_same("vatp(snapkv:window=8)", "snapkv:window=8", &s);
@@ -204,7 +217,11 @@ static void tensors_of_zeros_and_of_equal_rows_have_finite_scores(void **state)
                                         "manifold:windowed=10",
                                         "snapkv:window=8,denominator=past,edge=exact",
                                         "lava:window=8",
-                                        "nacl"};
+                                        "nacl",
+                                        "obcache:window=32,part=value",
+                                        "caote(dropkv:window=32)",
+                                        "nexus:window=8",
+                                        "paged"};
     fb_signals s;
 
     (void)state;
@@ -250,6 +267,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scores_and_kept_sets_are_those_of_the_papers_formulas),
+        cmocka_unit_test(so_are_those_of_2025_and_2026),
         cmocka_unit_test(some_rules_are_others_under_some_settings),
         cmocka_unit_test(tensors_of_zeros_and_of_equal_rows_have_finite_scores),
         cmocka_unit_test(fewer_entries_than_two_parts_fall_back),

@@ -27,7 +27,7 @@ static fb_reading *reading;
 /* `name`, or with plain inner rules between its brackets. */
 static fb_status bind(const fb_rule *rule, fb_bound_rule **out)
 {
-    static const char *const inner[] = {"knorm", "recency", "keydiff", "random"};
+    static const char *const inner[] = {"recency", "knorm", "keydiff", "random"};
     char text[256];
     int n = snprintf(text, sizeof text, "%s", rule->name);
 
@@ -46,6 +46,7 @@ static fb_reading *read_tokens(const int32_t *ids, int64_t n, uint64_t seed)
     for (int i = 0; i < n_rules; i++)
         seeded[i] = (fb_seeded_rule){rules[i], seed};
     assert_ok(fb_read(&out, r.engine, ids, n, seeded, n_rules, 3));
+    assert_ok(fb_foresee_document(out, &question, 1));
     assert_ok(fb_foresee(out, &question));
     return out;
 }
@@ -74,7 +75,7 @@ static int close_all(void **state)
 
 static bool keeps_all(int i)
 {
-    return fb_bound_rule_choices(rules[i])->keeps_all;
+    return !fb_bound_rule_scores(rules[i]);
 }
 
 static float *scores_of(const fb_reading *of, int rule, int64_t layer, int64_t *n_out)
@@ -155,7 +156,8 @@ static void only_random_rules_read_the_seed(void **state)
         int64_t n, m;
         float *a, *b;
 
-        if (keeps_all(i)) continue;
+        if (keeps_all(i) || fb_bound_rule_is_control(rules[i]))
+            continue; /* a control draws when it selects */
         a = scores_of(reading, i, 1, &n);
         b = scores_of(other, i, 1, &m);
         assert_int_equal(memcmp(a, b, (size_t)n * sizeof *a) != 0,
@@ -229,6 +231,67 @@ static void kept_sets_of_an_equal_split_are_nested(void **state)
     }
 }
 
+static void check_control(const fb_selection *rule, const fb_selection *control)
+{
+    const int64_t slots = rule->kept.n_slots;
+
+    for (int64_t slot = 0; slot < slots; slot++)
+        assert_int_equal(control->kept.count[slot], rule->kept.count[slot]);
+    assert_int_equal(control->n_protected, rule->n_protected);
+    assert_int_equal(control->free_choices, rule->free_choices);
+    assert_int_equal(control->fallback, rule->fallback);
+    assert_int_equal(control->shrunk, rule->shrunk);
+}
+
+/* What both keep is at least what is protected: of it the newest entries, which all lie
+ * behind those that can be chosen, are looked at. */
+static void check_protected(const fb_selection *rule, const fb_selection *control)
+{
+    const int64_t recent = rule->n_protected - 4; /* of `usual` */
+
+    for (int64_t slot = 0; slot < rule->kept.n_slots && !rule->shrunk; slot++) {
+        const int64_t m = control->kept.count[slot];
+
+        if (m < rule->n_protected) continue;
+        assert_int_equal(control->kept.position[slot][3], 3);
+        assert_int_equal(control->kept.position[slot][m - recent], N - recent);
+    }
+}
+
+static void the_control_of_every_rule_keeps_as_much_in_every_head(void **state)
+{
+    (void)state;
+    for (int i = 0; i < n_rules; i++) {
+        const fb_seeded_rule plain = {rules[i], 1};
+        fb_seeded_rule both[2] = {plain, {NULL, 1}};
+        fb_bound_rule *control;
+        fb_reading *own;
+
+        if (keeps_all(i) || fb_bound_rule_is_control(rules[i]) ||
+            fb_bound_rule_get(rules[i]) == &fb_rule_template)
+            continue;
+        assert_ok(fb_rule_bind_around(&control, fb_rule_find("control"),
+                                      fb_bound_rule_text(rules[i])));
+        assert_true(fb_bound_rule_is_random(control));
+        both[1].rule = control;
+        assert_ok(fb_read(&own, r.engine, context, N, both, 2, 3));
+        assert_ok(fb_foresee_document(own, &question, 1));
+        assert_ok(fb_foresee(own, &question));
+        for (int64_t k = 1; k < N; k += 31) {
+            fb_variant *a, *b;
+
+            assert_ok(fb_evict(&a, own, 0, &usual, 0, k));
+            assert_ok(fb_evict(&b, own, 1, &usual, 0, k));
+            check_control(fb_variant_selection(a), fb_variant_selection(b));
+            check_protected(fb_variant_selection(a), fb_variant_selection(b));
+            fb_variant_free(a);
+            fb_variant_free(b);
+        }
+        fb_reading_free(own);
+        fb_bound_rule_free(control);
+    }
+}
+
 static void one_and_two_tokens_leave_at_least_one_entry(void **state)
 {
     (void)state;
@@ -260,8 +323,9 @@ static void every_rule_pays_for_what_it_reads(void **state)
     for (int i = 0; i < n_rules; i++) {
         const fb_ledger *ledger = fb_reading_ledger(reading, i);
         const uint32_t reads = fb_bound_rule_choices(rules[i])->reads;
-        const uint32_t paid =
-            FB_READS_ATTENTION_SUM | FB_READS_WINDOW_ATTENTION | FB_READS_QUERIES;
+        const uint32_t paid = FB_READS_ATTENTION_SUM | FB_READS_WINDOW_ATTENTION |
+                              FB_READS_ATTENTION_BLOCK | FB_READS_QUERIES |
+                              FB_READS_RESIDUAL | FB_READS_REPLAY;
         const double signals =
             fb_ledger_total(ledger, FB_PHASE_context, FB_SCOPE_signal).flops;
 
@@ -280,6 +344,7 @@ int main(void)
         cmocka_unit_test(only_random_rules_read_the_seed),
         cmocka_unit_test(no_rule_exceeds_or_wastes_its_budget),
         cmocka_unit_test(kept_sets_of_an_equal_split_are_nested),
+        cmocka_unit_test(the_control_of_every_rule_keeps_as_much_in_every_head),
         cmocka_unit_test(one_and_two_tokens_leave_at_least_one_entry),
         cmocka_unit_test(every_rule_pays_for_what_it_reads),
     };

@@ -6,6 +6,8 @@ no torch in this one; without any the script is skipped. SPDX-License-Identifier
 import importlib.util
 import os
 import pathlib
+import shutil
+import subprocess
 import sys
 import traceback
 
@@ -51,6 +53,14 @@ def raises(call, *words):
         assert all(w in sentence for w in words), f"'{sentence}' does not say {words}"
         return sentence
     raise AssertionError(f"was not refused; a sentence with {words} was expected")
+
+
+def example_rule(folder):
+    """examples/rule in another folder, made there."""
+    shutil.copytree(ROOT / "examples/rule", folder / "examples/rule", ignore=shutil.ignore_patterns("*.so"))
+    subprocess.run(["make", "-s", "-C", str(folder / "examples/rule"), f"FLEXBUDGET={ROOT}"], check=True,
+                   env={**os.environ, "MAKEFLAGS": ""})
+    return folder / "examples/rule/fading.so"
 
 
 def main(tests):

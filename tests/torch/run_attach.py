@@ -7,6 +7,7 @@ import copy
 import os
 import pathlib
 import sys
+import tempfile
 import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -181,7 +182,7 @@ def check_ragged_against_a_mask():
     """A model of one layer, whose heads keep different numbers of entries."""
     new, ids = prompt(30)[:, 18:30], prompt()
     model = make("Olmo2", "sdpa", num_hidden_layers=1)
-    with fb.attach(model, "adakv(knorm)", "40%") as attached:
+    with fb.attach(model, "adakv(keydiff)", "40%") as attached:
         said = ours_logits(model, ids, new, 1)
     kept = attached.kept[0]
     assert len(kept[0]) != len(kept[1])
@@ -297,9 +298,16 @@ def a_detached_rule_leaves_the_next_one_alone():
 def the_examples_of_the_readme_run():
     text = (torch_python.ROOT / "python/README.md").read_text()
     blocks = [part.split("```")[0] for part in text.split("```python\n")[1:]]
-    assert len(blocks) == 3
-    for block in blocks:
-        exec(compile(block, "python/README.md", "exec"), {"__name__": "example"})
+    assert len(blocks) == 4
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        torch_python.example_rule(pathlib.Path(folder))
+        os.chdir(folder)
+        try:
+            for block in blocks:
+                exec(compile(block, "python/README.md", "exec"), {"__name__": "example"})
+        finally:
+            os.chdir(before)
 
 
 torch_python.main([

@@ -8,6 +8,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -317,6 +318,30 @@ def a_function_that_returns_nonsense_is_named():
     raises(lambda: fb.select(lambda s: s.keys[..., 0] * float("nan"), keys, budget="30%"), "NaN")
 
 
+def rules_of_a_file_are_known_by_name():
+    keys, values, _ = tensors()
+    raises(lambda: fb.select("fading", keys, values, budget="30%"), "unknown rule 'fading'")
+    with tempfile.TemporaryDirectory() as folder:
+        path = torch_python.example_rule(pathlib.Path(folder))
+        fb.load(path)
+        fb.load(path)
+        kept = fb.select("fading:life=64", keys, values, budget="30%", protect="none")
+        adaptive = []
+        thread = threading.Thread(target=lambda: adaptive.append(fb.select("adakv(normalise(fading,by=rank))", keys, values, budget="30%")))
+        thread.start()  # whose operators are its own
+        thread.join()
+    assert adaptive[0].rule.startswith("adakv(normalise(fading:life=256,")
+    assert kept.rule == "fading:life=64"
+    for layer in range(LAYERS):  # log of the value's length, and a natural logarithm per 64 tokens
+        score = values[layer][0].double().norm(dim=-1).log() + torch.arange(N) / 64
+        for g in range(KV_HEADS):
+            best = score[g].topk(60)
+            expected = set(best.indices.tolist()), best.values[-1].item(), score[g].numpy()
+            assert not numpy_rules.differences(kept[layer][g], expected)
+    raises(lambda: fb.load(__file__), "cannot be loaded as a shared object")
+    raises(lambda: fb.load("nowhere.so"), "nowhere.so': cannot open")
+
+
 torch_python.main([
     every_rule_keeps_what_numpy_keeps, a_long_context_goes_in_blocks, a_shared_budget_is_shared_as_in_numpy,
     a_window_rule_needs_the_last_queries_alone, one_layer_is_a_tensor, random_numbers_follow_the_seed,
@@ -326,5 +351,5 @@ torch_python.main([
     what_makes_no_sense_is_refused_in_a_sentence,
     a_function_selects_as_the_rule_it_writes_down, a_functions_work_is_in_the_ledger,
     an_operator_outside_aten_is_refused_by_name, numbers_are_not_taken_out_of_tensors,
-    a_function_that_returns_nonsense_is_named,
+    a_function_that_returns_nonsense_is_named, rules_of_a_file_are_known_by_name,
 ])

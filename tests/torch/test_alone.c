@@ -98,6 +98,7 @@ static void answer_for_all(rig *r, every_rule *rules, bool masked)
     fb_reading *reading;
 
     assert_ok(fb_read(&reading, r->engine, context, N, rules->seeded, rules->n, 1));
+    assert_ok(fb_foresee_document(reading, &question, 1));
     assert_ok(fb_foresee(reading, &question));
     assert_ok(fb_keep_all(&variants[0], reading)); /* the first rule is full */
     for (int i = 1; i < rules->n; i++)

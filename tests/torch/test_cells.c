@@ -39,7 +39,7 @@ static void check_groups(fb_reading *reading, fb_variant *const *variants)
     static fb_answer all[CELLS], part[CELLS];
 
     assert_ok(fb_answer_group(reading, variants, CELLS, &question, &free_too, all));
-    assert_false(fb_answer_is_same(&all[0], &all[5])); /* they do differ */
+    assert_false(fb_answer_is_same(&all[0], &all[CELLS - 1])); /* they do differ */
     for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
         for (int at = 0; at < CELLS; at += (int)groups[g])
             assert_ok(
@@ -65,6 +65,7 @@ static void check_model(const char *path, int threads)
 
     rig_open(&r, path, &options, NULL);
     assert_ok(fb_read(&reading, r.engine, ids, N, rules.seeded, rules.n, 3));
+    assert_ok(fb_foresee_document(reading, &question, 1));
     assert_ok(fb_foresee(reading, &question));
     for (int masked = 0; masked < threads; masked++) {
         evict(reading, variants, masked);

@@ -74,8 +74,10 @@ static void ten_thousand_steps_take_the_memory_of_the_first(void **state)
     rig_text(ids, N + PROMPT, 4);
     rig_open(&r, test_path(folder, "random.gguf"), &options, NULL);
     assert_ok(fb_read(&reading, r.engine, ids, N, rules.seeded, rules.n, 1));
-    for (int i = 0; i < CELLS; i++) /* the first two rules are full and random */
-        assert_ok(fb_evict(&variants[i], reading, i == 0 ? 1 : 2 + i, &usual, 0, 30));
+    for (int i = 0, rule = 0; i < CELLS; rule++)
+        if (!fb_bound_rule_choices(rules.rule[rule])->keeps_all &&
+            fb_bound_rule_is_deployable(rules.rule[rule]))
+            assert_ok(fb_evict(&variants[i++], reading, rule, &usual, 0, 30));
     while (done < steps) {
         done += answer(reading, variants, is_batch ? CELLS : 1);
         is_batch = !is_batch;

@@ -9,6 +9,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "engine/variant.h"
 #include "tests/support/device.h"
 #include "tests/support/every_rule.h"
 #include "tests/support/exchanged.h"
@@ -189,6 +190,8 @@ static void compare_rule(struct pair *p, int rule, int64_t k)
         kept = &fb_variant_selection(native)->kept;
         compare_kept(p, rule, kept, &fb_variant_selection(torch)->kept);
         assert_ok(fb_evict_given(&given, p->read_torch, kept, fb_kept_total(kept)));
+        if (fb_bound_rule_edits(rules.rule[rule]))
+            assert_ok(fb_variant_edit(given, rules.rule[rule]));
         compare_answers(p, native, given);
         fb_variant_free(given);
     }
@@ -228,7 +231,9 @@ static void read_both(struct pair *p)
         fb_read(&p->read_torch, p->torch.engine, ids, p->n, rules.seeded, rules.n, 3));
     assert_string_equal(fb_reading_trace(p->read_native),
                         fb_reading_trace(p->read_torch));
+    assert_ok(fb_foresee_document(p->read_native, &question, 1));
     assert_ok(fb_foresee(p->read_native, &question));
+    assert_ok(fb_foresee_document(p->read_torch, &question, 1));
     assert_ok(fb_foresee(p->read_torch, &question));
 }
 

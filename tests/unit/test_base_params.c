@@ -120,7 +120,9 @@ static void a_wrong_word_or_pair_is_refused_with_the_choices(void **state)
 static void an_unknown_key_names_the_nearest_or_all(void **state)
 {
     (void)state;
-    refuses("windw", "1", "unknown parameter 'windw'; did you mean 'window'?");
+    refuses("windw", "1",
+            "unknown parameter 'windw'; did you mean 'window'? it has window, gamma, "
+            "pool, weights");
     refuses("temperature", "1",
             "unknown parameter 'temperature'; it has window, gamma, pool, weights");
     assert_int_equal(fb_params_set(NULL, NULL, "x", "1"), FB_USAGE);

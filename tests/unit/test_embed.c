@@ -209,6 +209,28 @@ static void the_last_queries_are_enough_for_a_window(void **state)
     fb_event_close(event);
 }
 
+/* A sum that forgets nothing is the sum, made block by block; and a window that is put together
+ * from blocks is the window. */
+static void rules_that_follow_blocks_see_all_of_them(void **state)
+{
+    static const char *const pairs[][2] = {
+        {"h2o:recent=0", "a2sf:decay=1"},
+        {"snapkv:window=16", "blend(snapkv:window=16,a2sf,weights=1/0)"}};
+    static int32_t sets[LAYERS * KV_HEADS * N];
+    fb_event *event;
+    int64_t n;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        assert_ok(keep(&event, pairs[i][0], "20%"));
+        n = sets_of(event, sets);
+        fb_event_close(event);
+        assert_ok(keep(&event, pairs[i][1], "20%"));
+        assert_same_sets(event, sets, n);
+        fb_event_close(event);
+    }
+}
+
 static void given_scores_are_selected_from_alike(void **state)
 {
     fb_event_about a = about(NULL, "25%");
@@ -375,6 +397,7 @@ int main(void)
         cmocka_unit_test(how_a_tensor_lies_does_not_matter),
         cmocka_unit_test(attention_is_of_queries_and_keys),
         cmocka_unit_test(the_last_queries_are_enough_for_a_window),
+        cmocka_unit_test(rules_that_follow_blocks_see_all_of_them),
         cmocka_unit_test(given_scores_are_selected_from_alike),
         cmocka_unit_test(what_cannot_be_is_refused_at_the_door),
         cmocka_unit_test(tensors_that_cannot_be_are_refused),

@@ -22,6 +22,9 @@ static const char *const expressions[] = {
     "adakv(snapkv:window=16)",
     "blend(snapkv:window=16, recency)",
     "oracle",
+    "kvzip:piece=60",
+    "kvcompose",
+    "squeeze(knorm)",
 };
 enum { RULES = sizeof expressions / sizeof expressions[0] };
 

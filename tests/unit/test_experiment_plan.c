@@ -200,13 +200,12 @@ static void evidence_is_placed_in_tokens(void **state)
     small_open(&s,
                "model: builtin\ntasks: [{recall: {tokens: 20, pairs: 3, samples: 1}}]\n"
                "rules: [full]\n");
-    assert_non_null(s.plan->samples[0].evidence);
+    assert_int_equal(s.plan->samples[0].n_evidence, 1);
     for (int i = 0; i < s.plan->n_samples; i++) {
         const fb_plan_sample *sample = &s.plan->samples[i];
         const fb_ids *context = &s.plan->documents[0].context;
-        int first = 0, last = 0;
+        const int64_t first = sample->evidence[0].begin, last = sample->evidence[0].end;
 
-        assert_int_equal(sscanf(sample->evidence, "[[%d,%d]]", &first, &last), 2);
         assert_true(0 < first && first < last && last <= context->n);
         /* the value that is asked for stands there */
         assert_int_equal(context->ids[last - 1], sample->answer.ids[0]);

@@ -156,6 +156,32 @@ static void reads_past_and_future(const void *params, fb_choices *choices)
     choices->reads = FB_READS_FUTURE | FB_READS_ATTENTION_SUM;
 }
 
+static void reads_queries_and_future(const void *params, fb_choices *choices)
+{
+    (void)params;
+    choices->reads = FB_READS_FUTURE | FB_READS_QUERIES;
+    choices->queries = 1;
+}
+
+static void has_no_replay(const void *params, fb_choices *choices)
+{
+    (void)params;
+    choices->reads = FB_READS_REPLAY;
+}
+
+static void replays(const void *params, fb_choices *choices)
+{
+    (void)params;
+    choices->reads = FB_READS_REPLAY;
+    choices->replay = (fb_replay){.piece = 5, .first = "again"};
+}
+
+static void reads_the_residual(const void *params, fb_choices *choices)
+{
+    (void)params;
+    choices->reads = FB_READS_RESIDUAL;
+}
+
 static fb_status is_never_right(const void *params)
 {
     (void)params;
@@ -177,9 +203,55 @@ static void choices_that_make_no_sense_are_refused(void **state)
     refuses(&rule, FB_DEFECT, "reads queries but does not say how many");
     rule.choose = reads_past_and_future;
     refuses(&rule, FB_USAGE, "which is gone by then");
+    rule.choose = reads_queries_and_future;
+    refuses(&rule, FB_USAGE, "joins a rule that reads the future with one that reads");
+    rule.choose = has_no_replay;
+    refuses(&rule, FB_DEFECT, "reads the context again but does not say how");
     rule.choose = evicts_nothing_and_scores_nothing;
     rule.score = NULL;
     refuses(&rule, FB_DEFECT, "rule 'plain' has no score");
+}
+
+static void refuses_text(const char *expression, const char *why)
+{
+    fb_bound_rule *bound;
+
+    assert_fails(fb_rule_parse(&bound, expression), FB_USAGE, why);
+}
+
+static void what_is_read_again_is_not_joined_with_what_is_gone(void **state)
+{
+    fb_bound_rule *bound;
+
+    (void)state;
+    refuses_text("blend(kvzip, snapkv)", "reads the context again with one that reads");
+    refuses_text("squeeze(kvzip)", "reads the context again with one that reads");
+    refuses_text("blend(expected_attention, kvcompose)", "which is gone by then");
+    refuses_text("blend(oracle, kvzip)", "reads the future with one that reads the");
+    refuses_text("blend(kvzip, kvcompose)", "read the context again in two ways");
+    refuses_text("blend(kvzip, kvzip:piece=7)", "read the context again in two ways");
+    assert_ok(fb_rule_parse(&bound, "flat(blend(kvzip, vatp(kvzip)))"));
+    fb_bound_rule_free(bound);
+}
+
+static void what_is_read_at_once_does_not_stream(void **state)
+{
+    fb_rule rule = plain;
+    fb_bound_rule *bound;
+
+    (void)state;
+    rule.runs = FB_RUNS_ONE_SHOT | FB_RUNS_STREAMING;
+    assert_ok(fb_rule_bind(&bound, &rule));
+    assert_true(fb_bound_rule_streams(bound));
+    fb_bound_rule_free(bound);
+    rule.choose = replays;
+    assert_ok(fb_rule_bind(&bound, &rule));
+    assert_false(fb_bound_rule_streams(bound));
+    fb_bound_rule_free(bound);
+    rule.choose = reads_the_residual;
+    assert_ok(fb_rule_bind(&bound, &rule));
+    assert_false(fb_bound_rule_streams(bound));
+    fb_bound_rule_free(bound);
 }
 
 static void settings_that_do_not_go_together_are_refused_by_the_rule(void **state)
@@ -201,15 +273,110 @@ static void settings_that_do_not_go_together_are_refused_by_the_rule(void **stat
 static void only_an_allocation_over_layers_goes_around_one_within_a_layer(void **state)
 {
     (void)state;
-    takes_around(&spreader, "adakv(knorm)");
-    takes_around(&spreader, "adakv(blend(knorm,recency))");
-    refuses_around(&spreader, "flat(knorm)", "one of them can share the budget");
-    refuses_around(&sharer, "flat(knorm)", "one of them can share the budget");
-    refuses_around(&sharer, "adakv(knorm)", "one of them can share the budget");
-    refuses_around(&wrapper, "adakv(knorm)",
+    takes_around(&spreader, "adakv(random)");
+    takes_around(&spreader, "adakv(blend(random,recency))");
+    refuses_around(&spreader, "flat(random)", "one of them can share the budget");
+    refuses_around(&sharer, "flat(random)", "one of them can share the budget");
+    refuses_around(&sharer, "adakv(random)", "one of them can share the budget");
+    refuses_around(&wrapper, "adakv(random)",
                    "must be outermost; write 'adakv(wrapper(");
-    refuses_around(&wrapper, "flat(knorm)", "must be outermost");
-    refuses_around(&spreader, "flat(adakv(knorm))", "one of them can share the budget");
+    refuses_around(&wrapper, "flat(random)", "must be outermost");
+    refuses_around(&spreader, "flat(adakv(random))",
+                   "one of them can share the budget");
+}
+
+static void a_control_goes_around_all_that_evicts_and_nothing_around_it(void **state)
+{
+    const fb_rule *control = fb_rule_find("control");
+
+    (void)state;
+    takes_around(control, "knorm");
+    takes_around(control, "flat(random)");
+    takes_around(control, "pyramid(adakv(chunk(random)))");
+    refuses_around(control, "full", "cannot go around a rule that evicts nothing");
+    refuses_around(control, "control(knorm)", "so nothing goes around it");
+    refuses_around(&sharer, "control(knorm)",
+                   "'control' draws by chance what stays, so nothing goes around it; "
+                   "'sharer' does");
+}
+
+static fb_tensor edit(fb_ops *ops, const fb_edit_input *in, const void *params)
+{
+    (void)ops;
+    (void)params;
+    return in->kept_values;
+}
+
+static void
+an_edit_goes_around_all_but_a_control_which_alone_goes_around_it(void **state)
+{
+    const fb_rule editor = {FB_RULE_HEAD, .kind = FB_KIND_EDIT, .name = "editor",
+                            .n_inner = 1, .edit = edit};
+    fb_rule rule = editor;
+
+    (void)state;
+    takes_around(&editor, "knorm");
+    takes_around(&editor, "pyramid(adakv(chunk(random)))");
+    takes_around(fb_rule_find("control"), "merging(adakv(random))");
+    refuses_around(&editor, "control(knorm)", "so nothing goes around it");
+    refuses_around(&editor, "merging(knorm)", "'merging' changes what is kept");
+    refuses_around(&sharer, "merging(knorm)",
+                   "must be outermost; write 'merging(sharer(...))'");
+    refuses_around(&wrapper, "merging(knorm)", "must be outermost");
+    rule.edit = NULL;
+    refuses(&rule, FB_DEFECT, "'editor' has no formula");
+    rule = plain;
+    rule.edit = edit;
+    refuses(&rule, FB_DEFECT, "rule 'plain' sets `edit` and is of another kind");
+}
+
+static void a_choice_block_by_block_needs_what_is_there_after_the_text(void **state)
+{
+    const fb_rule *block = fb_rule_find("block");
+
+    (void)state;
+    takes_around(block, "keydiff");
+    takes_around(block, "blend(leverage,recency)");
+    takes_around(fb_rule_find("control"), "block(knorm)");
+    takes_around(fb_rule_find("merging"), "block(knorm)");
+    refuses_around(block, "snapkv",
+                   "'block' scores entries anew as it chooses, and 'snapkv' reads "
+                   "attention or queries, which are gone by then");
+    refuses_around(block, "oracle", "which are gone by then");
+    refuses_around(block, "chunk(knorm)", "'chunk' chooses entries by the budget");
+    refuses_around(block, "adakv(random)", "must be outermost");
+    refuses_around(&sharer, "block(knorm)",
+                   "so nothing goes around it that scores or shares; 'sharer' does");
+    refuses_around(&wrapper, "block(knorm)", "'block' chooses block by block");
+}
+
+static void choose_a_bit(const void *params, fb_choices *choices)
+{
+    (void)params;
+    choices->keeps_all = true;
+    choices->reference = FB_REFERENCE_QUANTISED;
+    choices->bits = 1;
+}
+
+static void choose_blocks_of_less_than_nothing(const void *params, fb_choices *choices)
+{
+    (void)params;
+    choices->block = -1;
+}
+
+static void rows_and_blocks_that_cannot_be_made_are_refused(void **state)
+{
+    fb_rule rule = plain;
+
+    (void)state;
+    rule.choose = choose_blocks_of_less_than_nothing;
+    refuses(&rule, FB_DEFECT, "rule 'plain' chooses block = -1; 0 to 2147483647");
+    rule.choose = choose_a_bit;
+    rule.score = NULL;
+    refuses(&rule, FB_DEFECT, "rule 'plain' is no row that an experiment can make");
+    refuses_around(&wrapper, "reread", "cannot go around a rule that chooses nothing");
+    refuses_around(&sharer, "drop_evidence", "that chooses nothing");
+    refuses_around(fb_rule_find("control"), "quantised", "that chooses nothing");
 }
 
 static void one_that_shares_in_both_ways_goes_around_no_other(void **state)
@@ -219,7 +386,7 @@ static void one_that_shares_in_both_ways_goes_around_no_other(void **state)
     (void)state;
     both.spread = spread;
     takes_around(&both, "knorm");
-    refuses_around(&both, "adakv(knorm)", "one of them can share the budget");
+    refuses_around(&both, "adakv(random)", "one of them can share the budget");
 }
 
 static void nothing_but_a_share_goes_around_a_choice_by_the_budget(void **state)
@@ -268,8 +435,15 @@ int main(void)
         cmocka_unit_test(a_rule_without_its_formula_is_refused),
         cmocka_unit_test(a_wrong_number_of_inner_rules_is_refused),
         cmocka_unit_test(choices_that_make_no_sense_are_refused),
+        cmocka_unit_test(what_is_read_again_is_not_joined_with_what_is_gone),
+        cmocka_unit_test(what_is_read_at_once_does_not_stream),
         cmocka_unit_test(settings_that_do_not_go_together_are_refused_by_the_rule),
         cmocka_unit_test(only_an_allocation_over_layers_goes_around_one_within_a_layer),
+        cmocka_unit_test(a_control_goes_around_all_that_evicts_and_nothing_around_it),
+        cmocka_unit_test(
+            an_edit_goes_around_all_but_a_control_which_alone_goes_around_it),
+        cmocka_unit_test(a_choice_block_by_block_needs_what_is_there_after_the_text),
+        cmocka_unit_test(rows_and_blocks_that_cannot_be_made_are_refused),
         cmocka_unit_test(one_that_shares_in_both_ways_goes_around_no_other),
         cmocka_unit_test(nothing_but_a_share_goes_around_a_choice_by_the_budget),
         cmocka_unit_test(nothing_goes_around_a_rule_that_evicts_nothing),

@@ -26,6 +26,8 @@ static int close_ops(void **state)
     return 0;
 }
 
+static uint64_t seed = 1, stream = 0; /* of what follows */
+
 /* Selects with `expression` from scores that are the same in both layers. */
 static fb_status select_by(fb_selection *out, const char *expression,
                            const float *score, int64_t columns, fb_protect protect,
@@ -45,6 +47,8 @@ static fb_status select_by(fb_selection *out, const char *expression,
                                       .layers = LAYERS,
                                       .kv_heads = HEADS,
                                       .n = N,
+                                      .seed = seed,
+                                      .stream = stream,
                                       .scores = scores},
                        k);
     fb_scope_close(ops);
@@ -191,12 +195,12 @@ static void adakv_shares_a_layer_by_where_the_scores_are(void **state)
 
     (void)
         state; /* k = 5: 10 in the layer; each head is sure of 1; head 0 wins the rest */
-    assert_ok(select_by(&s, "adakv(knorm)", scores, N, none, 5));
+    assert_ok(select_by(&s, "adakv(random)", scores, N, none, 5));
     assert_int_equal(s.kept.count[0] + s.kept.count[1], 10);
     kept_is(&s, 0, "1 2 3 4 5 6 7 8 9"); /* of the ties at 1, head 0's comes first */
     kept_is(&s, 1, "0");
     fb_selection_clear(&s);
-    assert_ok(select_by(&s, "adakv(knorm, safeguard=1)", scores, N, none, 5));
+    assert_ok(select_by(&s, "adakv(random, safeguard=1)", scores, N, none, 5));
     assert_int_equal(s.kept.count[0], 5); /* nothing to share */
     assert_int_equal(s.kept.count[1], 5);
     fb_selection_clear(&s);
@@ -204,7 +208,7 @@ static void adakv_shares_a_layer_by_where_the_scores_are(void **state)
 
 static void no_allocation_exceeds_its_budget(void **state)
 {
-    uint64_t seed = 3;
+    uint64_t number = 3;
 
     (void)state;
     for (int i = 0; i < 300; i++) {
@@ -214,11 +218,11 @@ static void no_allocation_exceeds_its_budget(void **state)
         fb_selection s;
 
         for (int j = 0; j < HEADS * N; j++) {
-            seed = seed * 6364136223846793005u + 1442695040888963407u;
-            random[j] = (float)(seed >> 60); /* many ties */
+            number = number * 6364136223846793005u + 1442695040888963407u;
+            random[j] = (float)(number >> 60); /* many ties */
         }
         assert_ok(
-            select_by(&s, i % 2 ? "adakv(knorm)" : "knorm", random, N, protect, k));
+            select_by(&s, i % 2 ? "adakv(random)" : "knorm", random, N, protect, k));
         assert_int_equal(fb_kept_total(&s.kept), s.budget_entries);
         for (int64_t slot = 0; slot < s.kept.n_slots; slot++) {
             assert_in_range(s.kept.count[slot], 1, N);
@@ -252,7 +256,7 @@ static void an_allocation_of_one_entry_more_is_refused(void **state)
     rule.kind = FB_KIND_ALLOCATION;
     rule.n_inner = 1;
     assert_fails(fb_rule_bind(&bound, &rule), FB_USAGE, "needs 1 rule");
-    assert_ok(fb_rule_bind_around(&bound, &rule, "knorm"));
+    assert_ok(fb_rule_bind_around(&bound, &rule, "random"));
     fb_scope_open(ops);
     {
         fb_tensor layer[LAYERS];
@@ -273,6 +277,93 @@ static void an_allocation_of_one_entry_more_is_refused(void **state)
     fb_bound_rule_free(bound);
 }
 
+/* --- controls --------------------------------------------------------------------- */
+
+static bool is_kept(const fb_selection *s, int64_t slot, int32_t position)
+{
+    for (int64_t i = 0; i < s->kept.count[slot]; i++)
+        if (s->kept.position[slot][i] == position) return true;
+    return false;
+}
+
+static void a_control_keeps_as_many_of_each_head_as_an_allocation_gave_it(void **state)
+{
+    fb_selection s;
+
+    (void)state;
+    assert_ok(select_by(&s, "control(adakv(random))", scores, N, none, 5));
+    assert_int_equal(s.kept.count[0], 9); /* as adakv(random), above */
+    assert_int_equal(s.kept.count[1], 1);
+    fb_selection_clear(&s);
+}
+
+static void a_control_keeps_as_few_as_a_rule_that_leaves_room(void **state)
+{
+    fb_selection rule, control;
+
+    (void)state; /* whole pieces of 4 from 6 entries: one of them, and what is cut */
+    assert_ok(select_by(&rule, "chunk(knorm,size=4,fill=none)", scores, N, none, 6));
+    assert_ok(select_by(&control, "control(chunk(knorm,size=4,fill=none))", scores, N,
+                        none, 6));
+    assert_true(fb_kept_total(&rule.kept) < rule.budget_entries);
+    for (int64_t slot = 0; slot < rule.kept.n_slots; slot++)
+        assert_int_equal(control.kept.count[slot], rule.kept.count[slot]);
+    fb_selection_clear(&rule);
+    fb_selection_clear(&control);
+}
+
+/* Each of 1000 draws keeps an entry with probability (k - p)/(n - p) = 2/7: within five
+ * deviations (14.3 each) of 285.7. */
+static void a_control_draws_every_entry_that_can_be_chosen_alike(void **state)
+{
+    int64_t kept[LAYERS * HEADS][N] = {{0}}, both = 0;
+
+    (void)state;
+    for (seed = 1; seed <= 1000; seed++) {
+        fb_selection s;
+
+        assert_ok(select_by(&s, "control(knorm)", scores, N, two_and_one, 5));
+        for (int64_t slot = 0; slot < s.kept.n_slots; slot++)
+            for (int32_t j = 0; j < N; j++)
+                kept[slot][j] += is_kept(&s, slot, j);
+        both += is_kept(&s, 0, 4) && is_kept(&s, 1, 4);
+        fb_selection_clear(&s);
+    }
+    seed = 1;
+    for (int64_t slot = 0; slot < LAYERS * HEADS; slot++)
+        for (int32_t j = 0; j < N; j++) {
+            if (j < 2 || j == N - 1)
+                assert_int_equal(kept[slot][j], 1000);
+            else
+                assert_in_range(kept[slot][j], 214, 357);
+        }
+    assert_in_range(both, 40, 124); /* independent heads: 81.6, deviation 8.7 */
+}
+
+static void a_control_depends_on_seed_and_document_alone(void **state)
+{
+    static float other[HEADS * N];
+    fb_selection a, b;
+
+    (void)state;
+    for (int i = 0; i < HEADS * N; i++)
+        other[i] = -scores[i];
+    assert_ok(select_by(&a, "control(knorm)", scores, N, none, 5));
+    assert_ok(select_by(&b, "control(keydiff)", other, N, none, 5));
+    for (int64_t slot = 0; slot < a.kept.n_slots; slot++)
+        assert_memory_equal(a.kept.position[slot], b.kept.position[slot],
+                            5 * sizeof(int32_t));
+    fb_selection_clear(&b);
+    stream = 9;
+    assert_ok(select_by(&b, "control(knorm)", scores, N, none, 5));
+    stream = 0;
+    assert_true(
+        memcmp(a.kept.position[0], b.kept.position[0], 5 * sizeof(int32_t)) != 0 ||
+        memcmp(a.kept.position[1], b.kept.position[1], 5 * sizeof(int32_t)) != 0);
+    fb_selection_clear(&a);
+    fb_selection_clear(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -287,6 +378,10 @@ int main(void)
         cmocka_unit_test(adakv_shares_a_layer_by_where_the_scores_are),
         cmocka_unit_test(no_allocation_exceeds_its_budget),
         cmocka_unit_test(an_allocation_of_one_entry_more_is_refused),
+        cmocka_unit_test(a_control_keeps_as_many_of_each_head_as_an_allocation_gave_it),
+        cmocka_unit_test(a_control_keeps_as_few_as_a_rule_that_leaves_room),
+        cmocka_unit_test(a_control_draws_every_entry_that_can_be_chosen_alike),
+        cmocka_unit_test(a_control_depends_on_seed_and_document_alone),
     };
     return cmocka_run_group_tests(tests, open_ops, close_ops);
 }

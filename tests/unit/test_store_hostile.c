@@ -174,6 +174,9 @@ static void an_older_schema_is_read_and_not_written(void **state)
                  "schema 1 is that of an older program");
     assert_null(store);
     assert_int_equal(read_everything(f->path), FB_OK); /* left as it was */
+    run_sql(f->path, "DROP INDEX rule_identity; ALTER TABLE rule DROP COLUMN about; "
+                     "PRAGMA user_version = 3");
+    assert_int_equal(read_everything(f->path), FB_OK);
 }
 
 static void a_missing_file_is_said(void **state)

@@ -105,7 +105,8 @@ static void wrong_expressions_are_refused_with_the_way_out(void **state)
     refuses("needles", "unknown task 'needles'; did you mean 'needle'?");
     refuses("", "unknown task ''\nhelp: flexbudget tasks lists them");
     refuses("needle:lenght=1",
-            "task 'needle': unknown parameter 'lenght'; did you mean 'length'?");
+            "task 'needle': unknown parameter 'lenght'; did you mean 'length'? it has "
+            "length, samples, depths, keys, asked, kind");
     refuses("needle:length=1",
             "task 'needle': length=1 is out of range; 32 to 1048576");
     refuses("needle:keys=4,keys=3", "task 'needle': 'keys' is given twice");

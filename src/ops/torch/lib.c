@@ -4,13 +4,13 @@
  */
 #include "ops/torch/lib.h"
 
+#include "base/file.h"
+
 #include <dlfcn.h>
-#include <elf.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static fb_torch_lib the_lib;
 static bool is_open;
@@ -28,27 +28,13 @@ static const char *why_not(char *out, size_t n)
     return out;
 }
 
-/* A library that was not copied to its end: the loader would be stopped by a signal where
- * the file has no more pages. The table of sections is the last thing in it. */
 static bool is_cut(const char *directory, const char *name)
 {
     char path[4200];
-    Elf64_Ehdr head = {.e_shoff = 0};
-    struct stat info;
-    FILE *file;
-    bool is;
 
-    if (!fb_torch_has(directory, name) ||
-        snprintf(path, sizeof path, "%s/%s", directory, name) >= (int)sizeof path)
-        return false;
-    file = fopen(path, "rb");
-    if (file == NULL) return false;
-    is = fread(&head, sizeof head, 1, file) == 1 && fstat(fileno(file), &info) == 0 &&
-         memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 &&
-         (uint64_t)info.st_size <
-             head.e_shoff + (uint64_t)head.e_shnum * head.e_shentsize;
-    (void)fclose(file);
-    return is;
+    return fb_torch_has(directory, name) &&
+           snprintf(path, sizeof path, "%s/%s", directory, name) < (int)sizeof path &&
+           fb_file_is_cut_library(path);
 }
 
 static fb_status refuse_cut(const char *directory)

@@ -27,6 +27,9 @@ WRAPPED = ["pyramidkv", "pyramidkv_w4_b10", "chunkkv_snapkv", "entropy_chunkkv_s
            "chunk_knorm"]  # the scores are an inner rule's
 PRESSES = PRESSES + WRAPPED
 RENUMBERED = "keyrerotation_knorm"  # keeps what knorm keeps, at new positions
+# The others turn all queries of a window to the current position, or score by places of a
+# cache that is no longer in the order of the text.
+DECODED = ["knorm", "keydiff", "tova", "ratio_knorm", "prefill_snapkv_decode_knorm"]
 PRESS_FIELDS = ["class", "note", "values", "n_kept", "attention"]
 
 
@@ -84,6 +87,22 @@ def pick_generation(ref, out):
         dump({"question_ids": g["question_ids"], "cases": own}, out, name)
 
 
+def pick_decoding(ref, out):
+    d = load(ref, "decoding.json")
+    os.makedirs(os.path.join(out, "decoding"), exist_ok=True)
+    cases = {x: {"press": d["cases"][x]["press"], "base_press": d["cases"][x]["base_press"],
+                 "tokens": d["cases"][x]["tokens"],
+                 "events": [{f: e[f] for f in ["tokens_seen", "cache_before", "cache_after"]}
+                            for e in d["cases"][x]["events"]],
+                 "logit": [s["top_logits"][0] for s in d["cases"][x]["steps"]],
+                 "logsumexp": [s["logsumexp"] for s in d["cases"][x]["steps"]]}
+             for x in DECODED}
+    for x in DECODED:
+        shutil.copy(os.path.join(ref, "decoding", x + ".kept.npy"), os.path.join(out, "decoding"))
+    dump({"prompt": d["prompt"], "question_ids": d["question_ids"], "cases": cases},
+         out, "decoding.json")
+
+
 if __name__ == "__main__":
     if len(sys.argv) != 4:
         sys.exit(__doc__)
@@ -92,5 +111,6 @@ if __name__ == "__main__":
     pick_logits(reference, target)
     pick_kept(reference, target)
     pick_generation(reference, target)
+    pick_decoding(reference, target)
     for name in ["example_prompts.jsonl", "example_results.jsonl"]:
         shutil.copy(os.path.join(data, name), target)

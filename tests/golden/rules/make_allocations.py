@@ -27,6 +27,10 @@ LOGITS[1, :, :, :4] += 3  # a layer that looks at its first entries
 LOGITS[3, :, :, -6:] += 2
 ATTENTION = rounded(np.exp(LOGITS) / np.exp(LOGITS).sum(-1, keepdims=True))
 
+others = np.random.default_rng(2404)
+RESIDUAL = rounded(1 - np.array([0.5, 0.12, 0.2, 0.15])[:, None] * others.random((LAYERS, N)))
+DIVIDED = [rounded(others.random(layers) ** power) for layers in (1, 2, 3, 5, 12, 32) for power in (1, 0.2, 3)]
+
 
 # --- arithmetic ---
 
@@ -171,6 +175,25 @@ def lazy(s, k, protected, initial=4, recent=1024):
     return [[x] * KV_HEADS for x in count]
 
 
+def highest_class(c):
+    """Indices of the highest of 3 classes, by trying all cuts of the sorted numbers."""
+    order = sorted(range(len(c)), key=lambda i: c[i])
+    x = [c[i] for i in order]
+    cost = lambda part: float(np.var(part) * len(part)) if len(part) else 0.0
+    n = len(x)
+    cuts = [(0, 0)] if n == 1 else [(a, b) for a in range(n) for b in range(max(a, 1), n)]
+    _, b = min(((cost(x[:a]) + cost(x[a:b]) + cost(x[b:]), b) for a, b in cuts), key=lambda pair: pair[0])
+    return sorted(order[b:])
+
+
+def squeeze(s, k, protected, share=0.3):
+    """SqueezeAttention: the layers that attention changes least keep share * k, the others the rest."""
+    high = highest_class(RESIDUAL.mean(axis=1))
+    rest = (LAYERS - len(high) * share) / (LAYERS - len(high))
+    weights = [share if l in high else rest for l in range(LAYERS)]
+    return evenly(in_proportion(weights, LAYERS * KV_HEADS * k, KV_HEADS * (protected + 1), KV_HEADS * N))
+
+
 def pyramid(s, k, protected, beta=20):
     """PyramidKV: a line whose mean is k."""
     least = k / beta
@@ -189,7 +212,7 @@ def best(row, count, first):
     return [first + j for j in order[:count]]
 
 
-def allocation(share, **how):
+def allocation(share, /, **how):
     def kept(k, sink, recent):
         s = SCORES[:, :, sink:N - recent]
         counts = share(s, k, sink + recent, **how)
@@ -275,22 +298,24 @@ def lacache(span_, overlap, start):
 
 
 RULES = {
-    "flat(knorm)": allocation(flat),
-    "flat(knorm,alpha=0.5)": allocation(flat, alpha=0.5),
+    "flat(random)": allocation(flat),
+    "flat(random,alpha=0.5)": allocation(flat, alpha=0.5),
     "cake_layers(knorm,window=4)": allocation(cake),
     "cake_layers(knorm,window=4,tau1=1.6,tau2=0.6)": allocation(cake, tau1=1.6, tau2=0.6),
     "entropy(knorm)": allocation(entropy),
-    "entropy(adakv(knorm))": allocation(entropy_adakv),
-    "adakv(knorm)": allocation(adakv_layers),
-    "adakv(knorm,form=blend)": allocation(adakv_layers, form="blend"),
-    "adakv(knorm,safeguard=0.5,form=blend,normalise=mass)":
+    "entropy(adakv(random))": allocation(entropy_adakv),
+    "adakv(random)": allocation(adakv_layers),
+    "adakv(random,form=blend)": allocation(adakv_layers, form="blend"),
+    "adakv(random,safeguard=0.5,form=blend,normalise=mass)":
         allocation(adakv_layers, alpha=0.5, form="blend", normalise=True),
-    "adakv(knorm,normalise=mass)": allocation(adakv_layers, normalise=True),
-    "hits(knorm)": allocation(hits),
-    "hits(knorm,max=1.5)": allocation(hits, most=1.5),
-    "composite(knorm)": allocation(composite),
+    "adakv(random,normalise=mass)": allocation(adakv_layers, normalise=True),
+    "hits(random)": allocation(hits),
+    "hits(random,max=1.5)": allocation(hits, most=1.5),
+    "composite(random)": allocation(composite),
     "lazy(knorm)": allocation(lazy),
     "lazy(knorm,initial=2,recent=8)": allocation(lazy, initial=2, recent=8),
+    "squeeze(knorm)": allocation(squeeze),
+    "squeeze(knorm,share=0.7)": allocation(squeeze, share=0.7),
     "pyramid(knorm)": allocation(pyramid),
     "pyramid(knorm,beta=3)": allocation(pyramid, beta=3),
     "chunk(knorm,size=7)": chunk(7),
@@ -321,7 +346,9 @@ def main():
             assert sum(map(len, sets)) <= LAYERS * KV_HEADS * k
             cases.append({"rule": rule, "k": k, "sink": sink, "recent": recent, "kept": sets})
     head = {"layers": LAYERS, "heads": HEADS, "kv_heads": KV_HEADS, "n": N, "window": WINDOW,
-            "scores": lists(SCORES.ravel()), "window_attention": lists(ATTENTION.ravel())}
+            "scores": lists(SCORES.ravel()), "window_attention": lists(ATTENTION.ravel()),
+            "residual": lists(RESIDUAL.ravel()),
+            "divided": [{"c": lists(c), "high": highest_class(c)} for c in DIVIDED]}
     with open(sys.argv[1], "w", encoding="utf-8") as f:
         rows = [json.dumps(k) + ":" + json.dumps(v, separators=(",", ":")) for k, v in head.items()]
         rows.append('"cases":[\n' + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "]")

@@ -242,6 +242,15 @@ cases = [
     case("draw(snapkv:window=8,kernel=1,temperature=0.125)", proxy, kept=nacl_kept),
 ]
 
+# on one scale for all heads: by mean and deviation, by place, by the share of a head's sum
+low = vnorm_2 - vnorm_2.min(-1, keepdims=True)
+place = np.array([[[(row > x).sum() for x in row] for row in layer] for layer in vnorm_2])
+cases += [
+    case("normalise(vnorm)", (vnorm_2 - vnorm_2.mean(-1, keepdims=True)) / vnorm_2.std(-1, keepdims=True, ddof=1)),
+    case("normalise(vnorm,by=rank)", 1 - place / N),
+    case("normalise(vnorm,by=unit_sum)", low / low.sum(-1, keepdims=True)),
+]
+
 
 def flat(x):
     return [float(f"{v:.8g}") for v in x.ravel()]
