@@ -141,14 +141,19 @@ def sets(pair, outcome, ours, is_shrunk, is_whole, flips):
     return found
 
 
-def entries(outcome, ours):
-    """How many rows of keys and values differ by more than rounding; `ours` are the numbers of
-    each layer, keys and then values [kv heads, kept, head size], by position."""
-    wrong, at = 0, 0
-    for layer, positions in zip(outcome.cache.layers, outcome.positions):
-        for part in (layer.keys, layer.values):
-            theirs = np.stack([head[np.argsort(p)] for head, p in zip(part[0].numpy(), positions)])
-            gap = np.abs(theirs - ours[at:at + theirs.size].reshape(theirs.shape)).max(-1)
-            wrong += int((gap > CLOSE_ENTRIES * np.abs(theirs).max()).sum())
-            at += theirs.size
-    return wrong
+def numbers_of(outcome):
+    """Of each layer keys and then values [kv heads, kept, head size], by position."""
+    return [np.stack([head[np.argsort(p)] for head, p in zip(part[0].numpy(), positions)])
+            for layer, positions in zip(outcome.cache.layers, outcome.positions)
+            for part in (layer.keys, layer.values)]
+
+
+def rows_apart(outcome, others):
+    """Rows of keys and values that differ by more than rounding from `others`, the same numbers
+    one behind the other."""
+    out, at = [], 0
+    for theirs in numbers_of(outcome):
+        gap = np.abs(theirs - others[at:at + theirs.size].reshape(theirs.shape)).max(-1)
+        out.append((gap > CLOSE_ENTRIES * np.abs(theirs).max()).ravel())
+        at += theirs.size
+    return np.concatenate(out)

@@ -149,7 +149,9 @@ def find(case, peer):
     is_whole = case.n * case.percent % 100 == 0
     found = compare.sets(row, case.outcome, case.ours, case.is_shrunk, is_whole, lazily)
     if case.row.what != "set" and not (found.ties or found.near or found.wrong):
-        found.wrong += compare.entries(case.outcome, case.numbers)
+        apart = compare.rows_apart(case.outcome, case.numbers)
+        near = apart & peer.shaken(row, case.n, case.ratio, case.outcome) if apart.any() else apart
+        found.near, found.wrong = int(near.sum()), int((apart & ~near).sum())
     return found
 
 

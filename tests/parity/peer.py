@@ -7,9 +7,10 @@ import numpy as np
 import torch
 from transformers import DynamicCache
 
+import compare
 import models
 
-NOISE, RUNS = 2e-4, 12
+NOISE, SHAKE, RUNS = 2e-4, 1e-6, 12
 
 
 class Outcome:
@@ -73,6 +74,17 @@ def perturb(press, pair, random):
         name = "_get_states_score" if pair.noise == "parts" else "score"
         plain = getattr(inner, name)
         setattr(inner, name, lambda *a, **k: noisy(plain(*a, **k), pair, random))
+
+
+def shake_merge(press, random):
+    """From now on MergingPress looks for the most similar of keys that are rounded otherwise."""
+    plain = press.merge
+
+    def merge(keys, values, indices):
+        noise = SHAKE * torch.randn(keys.shape, generator=random)
+        return keys, plain(keys * (1 + noise), values, indices)[1]
+
+    press.merge = merge
 
 
 def seed_layers(press):
@@ -149,13 +161,15 @@ class Peer:
         return out
 
     @torch.no_grad()
-    def run(self, pair, n, ratio, random=None):
+    def run(self, pair, n, ratio, random=None, shake=None):
         """The press on the first n ids, as anybody runs it; None if it refuses. With `random`
-        its scores are perturbed."""
+        its scores are perturbed, with `shake` the keys that it merges by."""
         attention = "eager" if pair.eager else "sdpa"
         press = pair.build(n, ratio)
         if random is not None:
             perturb(press, pair, random)
+        if shake is not None:
+            shake_merge(press, shake)
         seed_layers(press)
         scores = record_scores(press)
         for module in self.layers:
@@ -187,4 +201,13 @@ class Peer:
         out = np.zeros_like(kept)
         for _ in range(RUNS):
             out |= self.run(pair, n, ratio, random).kept != kept
+        return out
+
+    def shaken(self, pair, n, ratio, outcome):
+        """Rows of keys and values that change with how the keys are rounded."""
+        random = torch.Generator().manual_seed(977)
+        out = False
+        for _ in range(RUNS if isinstance(pair.build(n, ratio), K.MergingPress) else 0):
+            again = compare.numbers_of(self.run(pair, n, ratio, shake=random))
+            out = out | compare.rows_apart(outcome, np.concatenate([part.ravel() for part in again]))
         return out
