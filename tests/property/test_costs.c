@@ -1,0 +1,344 @@
+/* test_costs.c - docs/COSTS.md is what the ledger charges: its formulas within 10 %, its
+ * figures to the number, a row for every rule.
+ *
+ * Formulas are tried on the built-in model, and on made-up layers of other proportions, of
+ * which no kernel makes the signals: what these cost is counted here.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/file.h"
+#include "rule/bound.h"
+#include "tests/support/every_rule.h"
+#include "tests/support/formula.h"
+#include "tests/support/near.h"
+#include "tests/support/rig.h"
+
+#define NEAR 0.1
+
+enum { MOST_ROWS = 128, FIGURES = 2 };
+
+/* A row of the document. */
+typedef struct cost_row {
+    char rule[128], formula[256];
+    bool is_beside; /* what its inner rules cost comes in addition */
+    double figure[FIGURES], bytes;
+    fb_bound_rule *bound;
+} cost_row;
+
+static const int64_t lengths[FIGURES] = {512, 1024};
+static cost_row rows[MOST_ROWS];
+static fb_seeded_rule seeded[MOST_ROWS];
+static int n_rows;
+static int32_t ids[1024];
+static rig the;
+
+/* --- the document --- */
+
+/* Cell `index` of a line "| a | b |", without spaces and the quotes of code. */
+static void cell_of(const char *line, int index, char *out, size_t n)
+{
+    const char *end;
+
+    for (int i = 0; i <= index && line != NULL; i++)
+        line = strchr(line + (i > 0), '|');
+    assert_non_null(line);
+    line += 1 + strspn(line + 1, " `");
+    end = line + strcspn(line, "`|");
+    while (end > line && end[-1] == ' ')
+        end--;
+    (void)snprintf(out, n, "%.*s", (int)(end - line), line);
+}
+
+static void read_row(const char *line)
+{
+    cost_row *row = &rows[n_rows];
+    char cell[256];
+
+    assert_true(n_rows < MOST_ROWS);
+    cell_of(line, 0, row->rule, sizeof row->rule);
+    cell_of(line, 2, cell, sizeof cell);
+    row->is_beside = cell[0] == '+';
+    (void)snprintf(row->formula, sizeof row->formula, "%s", cell + row->is_beside);
+    for (int i = 0; i < FIGURES; i++) {
+        cell_of(line, 3 + i, cell, sizeof cell);
+        row->figure[i] = strtod(cell, NULL);
+    }
+    cell_of(line, 5, cell, sizeof cell);
+    row->bytes = strtod(cell, NULL);
+    assert_ok(fb_rule_parse(&row->bound, row->rule));
+    seeded[n_rows++] = (fb_seeded_rule){row->bound, 1};
+}
+
+static int open_all(void **state)
+{
+    char *text, *rest, *line;
+    size_t n;
+
+    (void)state;
+    assert_ok(fb_file_read(&text, &n, "docs/COSTS.md", 1 << 20));
+    for (rest = text; (line = strsep(&rest, "\n")) != NULL;)
+        if (strncmp(line, "| `", 3) == 0) read_row(line);
+    fb_free(text);
+    rig_open(&the, "builtin", NULL, NULL);
+    return 0;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    for (int i = 0; i < n_rows; i++)
+        fb_bound_rule_free(rows[i].bound);
+    rig_close(&the);
+    return 0;
+}
+
+/* --- formulas --- */
+
+/* What the letters stand for. */
+typedef struct scene {
+    int64_t heads, kv_heads, head_dim, width, n;
+    const fb_bound_rule *rule;
+} scene;
+
+static double value_of(const void *self, const char *name)
+{
+    const scene *s = self;
+    const fb_choices *c = fb_bound_rule_choices(s->rule);
+    const struct {
+        const char *name;
+        int64_t value;
+    } letters[] = {{"H", s->heads}, {"G", s->kv_heads}, {"d", s->head_dim},
+                   {"D", s->width}, {"n", s->n},        {"u", c->unscored_last}};
+
+    for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
+        if (strcmp(letters[i].name, name) == 0) return (double)letters[i].value;
+    for (const fb_param *p = s->rule->rule->params; p != NULL && p->name != NULL; p++)
+        if (strcmp(p->name, name) == 0 && p->type == FB_PARAM_INT) {
+            const char *at = (const char *)s->rule->params + p->offset;
+            int64_t value;
+
+            memcpy(&value, at, sizeof value);
+            return (double)value;
+        }
+    fail_msg("docs/COSTS.md: '%s' is no letter and no parameter of '%s'", name,
+             s->rule->rule->name);
+    return 0;
+}
+
+static const cost_row *find_row(const char *name)
+{
+    for (int i = 0; i < n_rows; i++)
+        if (strcmp(fb_bound_rule_get(rows[i].bound)->name, name) == 0) return &rows[i];
+    return NULL;
+}
+
+/* Of a rule and of all inside of it. */
+static double expected(const fb_bound_rule *rule, scene s)
+{
+    const cost_row *row = find_row(rule->rule->name);
+    double out;
+
+    assert_non_null(row);
+    s.rule = rule;
+    out = formula_of(row->formula, value_of, &s);
+    for (int i = 0; row->is_beside && i < rule->n_inner; i++)
+        out += expected(rule->inner[i], s);
+    return out;
+}
+
+/* --- the ledger of the built-in model --- */
+
+static double scored(const fb_ledger *ledger)
+{
+    double flops = 0;
+
+    for (int p = 0; p < FB_PHASE_COUNT; p++)
+        flops += fb_ledger_total(ledger, (fb_phase)p, FB_SCOPE_signal).flops +
+                 fb_ledger_total(ledger, (fb_phase)p, FB_SCOPE_score).flops;
+    return flops;
+}
+
+static void check_row(const cost_row *row, int figure, double got)
+{
+    const fb_model_facts *f = fb_model_get_facts(the.model);
+    const scene s = {f->heads, f->kv_heads,     f->head_dim,
+                     f->width, lengths[figure], row->bound};
+    const double wanted = expected(row->bound, s);
+
+    if (fabs(got - wanted) > NEAR * wanted)
+        fail_msg("docs/COSTS.md: %s at n = %d: %.1f by its formula, %.1f charged",
+                 row->rule, (int)lengths[figure], wanted, got);
+    if (fabs(got - row->figure[figure]) > 0.5)
+        fail_msg("docs/COSTS.md: %s at n = %d: %.0f are written there, %.0f charged",
+                 row->rule, (int)lengths[figure], row->figure[figure], got);
+}
+
+static void formulas_and_figures_are_what_the_ledger_charges(void **state)
+{
+    const double layers = (double)fb_model_get_facts(the.model)->layers;
+
+    (void)state;
+    rig_text(ids, 1024, 5);
+    for (int i = 0; i < FIGURES; i++) {
+        fb_reading *reading;
+
+        assert_ok(fb_read(&reading, the.engine, ids, lengths[i], seeded, n_rows, 1));
+        for (int r = 0; r < n_rows; r++)
+            check_row(&rows[r], i,
+                      scored(fb_reading_ledger(reading, r)) / layers /
+                          (double)lengths[i]);
+        fb_reading_free(reading);
+    }
+}
+
+/* --- other proportions --- */
+
+static fb_status tables(const void *self, fb_ops *ops, const int64_t *position,
+                        int64_t n, fb_tensor *cosine, fb_tensor *sine)
+{
+    const scene *s = self;
+
+    (void)position;
+    *cosine = fb_full(ops, 2, (int64_t[]){n, s->head_dim / 2}, 1);
+    *sine = fb_full(ops, 2, (int64_t[]){n, s->head_dim / 2}, 0);
+    return fb_ops_status(ops);
+}
+
+/* Equal numbers everywhere: formulas do not look at them. */
+static fb_signals signals_of(const scene *s, const struct fb_rotary *rotary)
+{
+    const int64_t h = s->heads, g = s->kv_heads, d = s->head_dim, n = s->n;
+    const int64_t w = fb_bound_rule_window(s->rule, n);
+    const int64_t q = fb_bound_rule_queries(s->rule, n);
+    fb_ops *ops = the.ops;
+    fb_signals see = {.n_layers = 2,
+                      .heads = h,
+                      .kv_heads = g,
+                      .head_dim = d,
+                      .n = n,
+                      .m = n,
+                      .scale = 0.25,
+                      .rotary = rotary};
+
+    see.keys = fb_full(ops, 3, (int64_t[]){g, n, d}, 1);
+    see.values = fb_full(ops, 3, (int64_t[]){g, n, d}, 1);
+    see.window_attention = fb_full(ops, 3, (int64_t[]){h, w, n}, 1 / (double)n);
+    see.attention_sum = fb_full(ops, 2, (int64_t[]){h, n}, 1);
+    see.future_attention = fb_full(ops, 2, (int64_t[]){h, n}, 1);
+    see.queries = fb_full(ops, 3, (int64_t[]){h, q, d}, 1);
+    see.output_weight = fb_full(ops, 3, (int64_t[]){h, s->width, d}, 1);
+    see.position = fb_signal_position(ops, g, n, NULL);
+    see.random =
+        fb_signal_random(ops, (fb_chance){1, 1, FB_DRAWER_RULE}, 0, g, n, NULL);
+    return see;
+}
+
+/* A row costs 1 for each entry it sees, a sum 2, a query's number 1. */
+static double signal_cost(const scene *s)
+{
+    const double n = (double)s->n, h = (double)s->heads;
+    const double w = (double)fb_bound_rule_window(s->rule, s->n);
+    double out = h * w * (n - (w - 1) / 2);
+
+    if (fb_bound_rule_reads_sum(s->rule)) out += h * n * (n + 1);
+    if (fb_bound_rule_queries(s->rule, s->n) > 0) out += n * h * (double)s->head_dim;
+    return out;
+}
+
+static double charged(const scene *s)
+{
+    const struct fb_rotary rotary = {s, tables};
+    static fb_ledger ledger;
+    fb_ledger *payer = &ledger;
+    fb_signals see;
+    fb_tensor score;
+
+    memset(&ledger, 0, sizeof ledger);
+    fb_scope_open(the.ops);
+    see = signals_of(s, &rotary);
+    fb_ops_charge(the.ops, &payer, 1);
+    fb_ops_move(the.ops, (fb_place){FB_PHASE_evict, FB_SCOPE_score});
+    score = fb_bound_rule_score_once(s->rule, the.ops, &see);
+    (void)fb_bound_rule_measure(s->rule, the.ops, &see, score);
+    fb_ops_charge(the.ops, NULL, 0);
+    assert_ok(fb_ops_status(the.ops));
+    fb_scope_close(the.ops);
+    return scored(&ledger) + signal_cost(s);
+}
+
+static void formulas_hold_for_other_numbers_of_heads_and_sizes(void **state)
+{
+    scene scenes[] = {{12, 3, 16, 80, 768, NULL}, {4, 4, 48, 200, 512, NULL}};
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        for (int r = 0; r < n_rows; r++) {
+            scene *s = &scenes[i];
+            double got, wanted;
+
+            if (fb_bound_rule_choices(rows[r].bound)->keeps_all ||
+                !fb_bound_rule_is_deployable(rows[r].bound)) /* it is told */
+                continue;
+            s->rule = rows[r].bound;
+            wanted = expected(s->rule, *s);
+            got = charged(s) / (double)s->n;
+            if (fabs(got - wanted) > NEAR * wanted)
+                fail_msg("docs/COSTS.md: %s of %d heads: %.1f by its formula, %.1f "
+                         "charged",
+                         rows[r].rule, (int)s->heads, wanted, got);
+        }
+}
+
+/* --- the table is whole --- */
+
+/* What it costs with its default parameters, for the row that is to be written. */
+static double measured(const fb_rule *rule, int64_t n)
+{
+    fb_bound_rule *bound = bind_plain(rule);
+    const fb_seeded_rule alone = {bound, 1};
+    fb_reading *reading;
+    double flops;
+
+    rig_text(ids, n, 5);
+    assert_ok(fb_read(&reading, the.engine, ids, n, &alone, 1, 1));
+    flops = scored(fb_reading_ledger(reading, 0)) / (double)n /
+            (double)fb_model_get_facts(the.model)->layers;
+    fb_reading_free(reading);
+    fb_bound_rule_free(bound);
+    return flops;
+}
+
+static void every_rule_has_a_row(void **state)
+{
+    (void)state;
+    for (int i = 0; i < fb_rule_count(); i++) {
+        const fb_rule *rule = fb_rule_at(i);
+
+        if (find_row(rule->name) == NULL)
+            fail_msg("docs/COSTS.md has no row for '%s': %.0f FLOPs a token and layer "
+                     "are charged at n = %d, %.0f at %d",
+                     rule->name, measured(rule, lengths[0]), (int)lengths[0],
+                     measured(rule, lengths[1]), (int)lengths[1]);
+    }
+}
+
+static void an_entry_carries_the_bytes_of_the_table(void **state)
+{
+    (void)state;
+    for (int r = 0; r < n_rows; r++)
+        assert_near((double)fb_bound_rule_choices(rows[r].bound)->state_rows *
+                        sizeof(float),
+                    rows[r].bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_rule_has_a_row),
+        cmocka_unit_test(formulas_and_figures_are_what_the_ledger_charges),
+        cmocka_unit_test(formulas_hold_for_other_numbers_of_heads_and_sizes),
+        cmocka_unit_test(an_entry_carries_the_bytes_of_the_table),
+    };
+
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
