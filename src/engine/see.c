@@ -111,7 +111,8 @@ fb_signals fb_view_layer(const fb_view *view, int64_t layer,
     if (reads & FB_READS_FUTURE) s.future_attention = view->seen.future;
     if (reads & FB_READS_DOCUMENT_FUTURE)
         s.document_future = view->seen.document_future;
-    if (reads & FB_READS_QUERIES) s.queries = see_queries(view);
+    if (reads & FB_READS_QUERIES && view->seen.queries.id != 0) /* not in `update` */
+        s.queries = see_queries(view);
     if (reads & FB_READS_OUTPUT_WEIGHT)
         s.output_weight = see_output(view->engine, layer);
     if (reads & FB_READS_ROTATION) s.rotary = rotary;
