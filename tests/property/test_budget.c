@@ -82,7 +82,7 @@ static void check_selection(const fb_bound_rule *rule, const fb_selection *s,
     const bool evicts = k < text.n;
     const bool fallback = evicts && fb_select_falls_back(rule, text.n);
     const bool is_even =
-        fb_bound_rule_get(rule)->kind != FB_KIND_ALLOCATION || fallback || !evicts;
+        !small_shares(rule) || fallback || !evicts;
     const struct ends e = ends_of(rule, protect, k, fallback);
     const bool is_short =
         evicts && (k < e.sink + e.recent || (fallback && k > e.sink + e.recent));
@@ -158,25 +158,31 @@ static void every_rule_finds_its_signals_in_a_shown_text(void **state)
 
 /* --- 2 --- */
 
-static void check_large_budget(numbers *r)
+static void check_all_stays(const fb_bound_rule *rule, fb_protect protect, int64_t k)
 {
     const shown_scores none = {0}; /* asking for one would fail */
+    fb_selection s;
 
+    shown_select(&s, &text, rule, &none, protect, k);
+    holds(!s.fallback && !s.shrunk);
+    for (int64_t slot = 0; slot < s.kept.n_slots; slot++) {
+        holds(s.kept.count[slot] == text.n);
+        ascends(&s.kept, slot, text.n);
+    }
+    fb_selection_clear(&s);
+}
+
+static void check_large_budget(numbers *r)
+{
     text = (shown){.ops = ops, .n = number_int(r, 1, SHOWN_TOKENS)};
     text.layers = number_int(r, 1, SHOWN_LAYERS);
     text.kv_heads = number_int(r, 1, SHOWN_KV_HEADS);
     for (int i = 0; i < fb_rule_count(); i++) {
         const int64_t k = text.n + number_int(r, 0, 3);
         fb_bound_rule *rule = small_bind(fb_rule_at(i), r);
-        fb_selection s;
 
-        shown_select(&s, &text, rule, &none, small_protect(r, text.n), k);
-        holds(!s.fallback && !s.shrunk);
-        for (int64_t slot = 0; slot < s.kept.n_slots; slot++) {
-            holds(s.kept.count[slot] == text.n);
-            ascends(&s.kept, slot, text.n);
-        }
-        fb_selection_clear(&s);
+        if (fb_bound_rule_choices(rule)->reference == FB_REFERENCE_NONE)
+            check_all_stays(rule, small_protect(r, text.n), k);
         fb_bound_rule_free(rule);
     }
 }

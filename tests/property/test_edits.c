@@ -27,13 +27,6 @@ static int close_all(void **state)
     return 0;
 }
 
-static void without(const char *rule, int invariant)
-{
-    if (fb_rule_find(rule) != NULL) return;
-    print_message("skip: invariant %d: there is no rule '%s'\n", invariant, rule);
-    skip();
-}
-
 /* Two rules on one text, at one budget. */
 struct both {
     fb_bound_rule *rule[2];
@@ -86,16 +79,18 @@ static void draw_text(numbers *r)
 /* Rules that look at their entries one by one, at any size; others once. */
 static void check_blocks(numbers *r)
 {
-    static const char *const alone[] = {"knorm", "vnorm", "random"};
-    static const char *const others[] = {"keydiff", "snapkv:window=4", "tova", "h2o",
-                                         "expected_attention:future=16"};
+    static const char *const alone[] = {"knorm", "vnorm", "random", "paged"};
+    static const char *const others[] = {"keydiff", "manifold", "cur", "lagkv:lag=4",
+                                         "leverage:sketch=4", "vatp(keydiff)",
+                                         "blend(keydiff,recency)"};
+    enum { ALONE = 4, OTHERS = 7 };
     const int64_t k = (draw_text(r), number_int(r, 12, n - 1));
     char block[SMALL_TEXT];
     struct both b;
 
-    for (int i = 0; i < 8; i++) {
-        const char *inner = i < 3 ? alone[i] : others[i - 3];
-        const int64_t size = i < 3 ? number_int(r, 1, n) : number_int(r, n - k, n);
+    for (int i = 0; i < ALONE + OTHERS; i++) {
+        const char *inner = i < ALONE ? alone[i] : others[i - ALONE];
+        const int64_t size = number_int(r, i < ALONE ? 1 : n - k, n);
 
         (void)snprintf(block, sizeof block, "block(size=%d,%s)", (int)size, inner);
         open_both(&b, inner, block, r, k);
@@ -107,7 +102,6 @@ static void check_blocks(numbers *r)
 static void one_block_of_all_that_leaves_is_the_rule_itself(void **state)
 {
     (void)state;
-    without("block", 19);
     try_cases(20, check_blocks);
 }
 
@@ -139,11 +133,14 @@ static int64_t values_of(const fb_cache *cache, int64_t layer, float *out)
 /* The same entries stay, and no value is longer than the longest was. */
 static void check_merged(numbers *r)
 {
+    static const char *const inner[] = {"knorm", "snapkv:window=4", "random", "h2o"};
     static float before[VALUES], after[VALUES];
-    const int64_t k = (draw_text(r), number_int(r, 12, n - 1));
+    const int64_t k = (draw_text(r), number_int(r, 12, n - 1)), i = number_int(r, 0, 3);
+    char merging[SMALL_TEXT];
     struct both b;
 
-    open_both(&b, "knorm", "merging(knorm)", r, k);
+    (void)snprintf(merging, sizeof merging, "merging(%s)", inner[i]);
+    open_both(&b, inner[i], merging, r, k);
     holds(shown_is_same(kept_of(&b, 0), kept_of(&b, 1)));
     for (int64_t l = 0; l < 2; l++) {
         fb_scope_open(the.ops);
@@ -158,18 +155,7 @@ static void check_merged(numbers *r)
 static void merging_keeps_the_set_and_lengthens_no_value(void **state)
 {
     (void)state;
-    without("merging", 32);
     try_cases(20, check_merged);
-}
-
-/* The parameter by whatever name it has. */
-static const char *threshold_of(const fb_rule *rule)
-{
-    for (const fb_param *p = rule->params; p != NULL && p->name != NULL; p++)
-        if (strncmp(p->name, "thr", 3) == 0 || strncmp(p->name, "alike", 5) == 0)
-            return p->name;
-    fail_msg("rule '%s' has no threshold", rule->name);
-    return NULL;
 }
 
 /* No two keys have a cosine of 1 or more: nothing is merged. */
@@ -178,13 +164,10 @@ static void check_unmerged(numbers *r)
     const fb_question question = {ids + MOST, ids + MOST + PROMPT, PROMPT, ANSWER};
     const fb_answer_options options = {.generate = true, .max_tokens = 4};
     const int64_t k = (draw_text(r), number_int(r, 12, n - 1));
-    char rule[SMALL_TEXT];
     fb_answer out[2];
     struct both b;
 
-    (void)snprintf(rule, sizeof rule, "merging(%s=1,keydiff)",
-                   threshold_of(fb_rule_find("merging")));
-    open_both(&b, "keydiff", rule, r, k);
+    open_both(&b, "keydiff", "merging(threshold=1,keydiff)", r, k);
     assert_ok(fb_answer_group(b.reading, b.variant, 2, &question, &options, out));
     holds(fb_answer_is_same(&out[0], &out[1]));
     for (int i = 0; i < 2; i++)
@@ -195,7 +178,6 @@ static void check_unmerged(numbers *r)
 static void merging_of_nothing_alike_is_the_rule_itself(void **state)
 {
     (void)state;
-    without("merging", 32);
     try_cases(20, check_unmerged);
 }
 

@@ -62,8 +62,7 @@ static void check_order(numbers *r)
         fb_selection a, b;
 
         fb_scope_open(ops);
-        if (small_evicts(rule) && !fb_bound_rule_chooses(rule) &&
-            fb_bound_rule_get(rule)->kind != FB_KIND_ALLOCATION) {
+        if (small_evicts(rule) && !fb_bound_rule_chooses(rule) && !small_shares(rule)) {
             made_up(&scores, &moved, n - unscored, r);
             shown_select(&a, &text, rule, &scores, protect, k);
             shown_select(&b, &text, rule, &moved, protect, k);

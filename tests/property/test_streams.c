@@ -47,7 +47,7 @@ static void check_peak(const fb_bound_rule *rule, numbers *r, int64_t n, int64_t
     if (entries <= chunk) return; /* refused */
     fb_memory_reset_peaks();
     assert_ok(fb_stream_in(&variant, reading, &seeded, ids, &protect,
-                           &(fb_pace){entries, chunk, 0}));
+                           &(fb_pace){.k = entries, .chunk = chunk}));
     holds(fb_memory_peak(FB_ACCOUNT_kv) - before <= budget * (size_t)entries);
     holds(fb_variant_bytes(variant) <= budget * (size_t)k);
     kept = &fb_variant_selection(variant)->kept;
@@ -160,7 +160,7 @@ static void check_carried(numbers *r)
     of_rule("carrying");
     n_events = 0;
     assert_ok(fb_stream_in(&variant, reading, &seeded, ids, &protect,
-                           &(fb_pace){k, number_int(r, 1, k - 1), 0}));
+                           &(fb_pace){.k = k, .chunk = number_int(r, 1, k - 1)}));
     holds(n_events >= LAYERS);
     fb_variant_free(variant);
     fb_bound_rule_free(rule);
@@ -206,7 +206,7 @@ static void check_sums(numbers *r, const char *name)
     of_rule(name);
     read_text(r, n);
     assert_ok(fb_stream_in(&variant, reading, &seeded, ids, &(fb_protect){0},
-                           &(fb_pace){n - 1, chunk, 0}));
+                           &(fb_pace){.k = n - 1, .chunk = chunk}));
     memcpy(carried, sums, sizeof sums);
     assert_ok(fb_read(&once, the.engine, ids, m, &seeded, 1, 1));
     for (int64_t l = 0; l < LAYERS; l++)

@@ -1,5 +1,6 @@
 /* shown.h - texts that no model has read: random keys, values and queries of some layers, and
- * the attention that follows from them, for rules to look at.
+ * the attention that follows from them, for rules to look at. What is read again looks as the
+ * future does.
  *
  * Keys and queries stand as if after rotary embedding, entry j at position `shift` + j.
  *
@@ -30,6 +31,7 @@ typedef struct shown_layer {
     float attention[SHOWN_HEADS * SHOWN_TOKENS * SHOWN_TOKENS];
     float sum[SHOWN_HEADS * SHOWN_TOKENS];
     float future[SHOWN_HEADS * SHOWN_TOKENS];
+    float residual[SHOWN_TOKENS];
 } shown_layer;
 
 typedef struct shown {
@@ -117,6 +119,8 @@ static inline void shown_draw(shown *s, fb_ops *ops, numbers *r, int64_t least,
         shown_fill(r, own->values, s->kv_heads * s->n * SHOWN_DIM);
         shown_fill(r, own->queries, s->heads * s->n * SHOWN_DIM);
         shown_fill(r, own->output, s->heads * SHOWN_WIDTH * SHOWN_DIM);
+        for (int64_t i = 0; i < s->n; i++)
+            own->residual[i] = number_unit(r);
     }
     shown_look(s);
 }
@@ -197,7 +201,7 @@ static inline fb_signals shown_signals(const shown *s, int64_t layer)
         .document_future = fb_from_host(ops, FB_F32, 2, (int64_t[]){h, n}, own->future),
         .replay_attention =
             fb_from_host(ops, FB_F32, 2, (int64_t[]){h, n}, own->future),
-        .residual = fb_from_host(ops, FB_F32, 1, (int64_t[]){n}, own->sum),
+        .residual = fb_from_host(ops, FB_F32, 1, (int64_t[]){n}, own->residual),
     };
 }
 

@@ -6,6 +6,7 @@
 #ifndef TESTS_SUPPORT_SMALL_RULES_H
 #define TESTS_SUPPORT_SMALL_RULES_H
 
+#include "rule/bound.h"
 #include "tests/support/cases.h"
 #include "tests/support/shown.h"
 
@@ -16,9 +17,9 @@ static const struct small_value {
     const char *name;
     int value;
 } small_values[] = {
-    {"window", 4},  {"lag", 8},    {"start", 4},  {"span", 2},
-    {"size", 5},    {"spiky", 2},  {"chunk", 16}, {"future", 16},
-    {"offset", 16}, {"sketch", 4}, {"block", 8},
+    {"window", 4},  {"lag", 8},    {"start", 4},  {"span", 2},   {"size", 5},
+    {"spiky", 2},   {"chunk", 16}, {"future", 16}, {"offset", 16}, {"sketch", 4},
+    {"block", 8},   {"page", 4},   {"history", 20}, {"piece", 12}, {"draft", 3},
 };
 
 static inline const struct small_value *small_find(const char *name)
@@ -28,8 +29,9 @@ static inline const struct small_value *small_find(const char *name)
     return NULL;
 }
 
-/* Inner rules: of shares, sums, norms, of numbers below 0, of lots, with an end of its own. */
-static inline const char *small_inner(numbers *r)
+/* Inner rules: of shares, sums, norms, of numbers below 0, of lots, with an end or a state of
+ * its own; around what passes scores on, of shares of the budget too. */
+static inline const char *small_inner(const fb_rule *outer, numbers *r)
 {
     static const char *const all[] = {"snapkv:window=4",
                                       "knorm",
@@ -37,9 +39,15 @@ static inline const char *small_inner(numbers *r)
                                       "random",
                                       "expected_attention:future=16",
                                       "observed_attention",
-                                      "h2o"};
+                                      "a2sf",
+                                      "gkv:window=4",
+                                      "h2o",
+                                      "adakv(snapkv:window=4)",
+                                      "flat(keydiff)",
+                                      "chunk(paged,size=5)"};
+    const bool passes = outer->kind == FB_KIND_CONTROL || outer->kind == FB_KIND_EDIT;
 
-    return all[number_int(r, 0, 6)];
+    return all[number_int(r, 0, passes ? 11 : 8)];
 }
 
 /* Those of `rule`, first in its brackets: behind an inner rule they might be taken for its
@@ -77,7 +85,7 @@ static inline fb_bound_rule *small_bind(const fb_rule *rule, numbers *r)
             const size_t n = strlen(text);
 
             (void)snprintf(text + n, sizeof text - n, "%c%s",
-                           i + before == 0 ? '(' : ',', small_inner(r));
+                           i + before == 0 ? '(' : ',', small_inner(rule, r));
         }
         if (rule->n_inner > 0) strcat(text, ")");
         status = fb_rule_parse(&out, text);
@@ -138,19 +146,16 @@ static inline bool small_keep_same(const shown *text, const char *a, const char 
     return same;
 }
 
-/* A rule that is not there yet has no property; once it is, this asks for the test. */
-static inline void awaits(const char *rule, int invariant)
-{
-    if (fb_rule_find(rule) != NULL)
-        fail_msg("rule '%s' is there: invariant %d wants its test", rule, invariant);
-    print_message("skip: invariant %d: there is no rule '%s'\n", invariant, rule);
-    skip();
-}
-
-/* Whether it evicts; `full` does not. */
+/* It evicts, unlike `full` and the rows of an experiment. */
 static inline bool small_evicts(const fb_bound_rule *rule)
 {
-    return !fb_bound_rule_choices(rule)->keeps_all;
+    return fb_bound_rule_scores(rule);
+}
+
+/* Heads, or layers, may keep different numbers of entries. */
+static inline bool small_shares(const fb_bound_rule *rule)
+{
+    return fb_choosing(rule)->rule->kind == FB_KIND_ALLOCATION;
 }
 
 /* It evicts, and a text of shown.h has all that it reads. */
@@ -164,10 +169,8 @@ static inline bool small_is_shown(const fb_bound_rule *rule)
  * it, no quota. */
 static inline bool small_is_plain(const fb_bound_rule *rule)
 {
-    const fb_rule_kind kind = fb_bound_rule_get(rule)->kind;
-
-    return small_is_shown(rule) && (kind == FB_KIND_RULE || kind == FB_KIND_WRAPPER) &&
-           !fb_bound_rule_chooses(rule) &&
+    return small_is_shown(rule) && !small_shares(rule) &&
+           !fb_bound_rule_is_control(rule) && !fb_bound_rule_chooses(rule) &&
            fb_bound_rule_choices(rule)->recent_quota <= 0;
 }
 

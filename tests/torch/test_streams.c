@@ -41,7 +41,7 @@ static fb_variant *stream_in(struct side *side, const fb_bound_rule *rule, int64
     fb_variant *out;
 
     assert_ok(fb_stream_in(&out, side->reading, &seeded, ids, &protect,
-                           &(fb_pace){k, chunk, 0}));
+                           &(fb_pace){.k = k, .chunk = chunk}));
     return out;
 }
 
