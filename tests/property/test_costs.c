@@ -1,5 +1,6 @@
 /* test_costs.c - docs/COSTS.md is what the ledger charges: its formulas within 10 %, its
- * figures to the number, a row for every rule.
+ * figures to the number, a row for every rule. One that reads the context again has figures
+ * alone.
  *
  * Formulas are tried on the built-in model, and on made-up layers of other proportions, of
  * which no kernel makes the signals: what these cost is counted here.
@@ -96,7 +97,7 @@ static int close_all(void **state)
 
 /* What the letters stand for. */
 typedef struct scene {
-    int64_t heads, kv_heads, head_dim, width, n;
+    int64_t heads, kv_heads, head_dim, width, layers, block, n;
     const fb_bound_rule *rule;
 } scene;
 
@@ -108,7 +109,8 @@ static double value_of(const void *self, const char *name)
         const char *name;
         int64_t value;
     } letters[] = {{"H", s->heads}, {"G", s->kv_heads}, {"d", s->head_dim},
-                   {"D", s->width}, {"n", s->n},        {"u", c->unscored_last}};
+                   {"D", s->width}, {"L", s->layers},   {"b", s->block},
+                   {"n", s->n},     {"u", c->unscored_last}};
 
     for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
         if (strcmp(letters[i].name, name) == 0) return (double)letters[i].value;
@@ -158,12 +160,19 @@ static double scored(const fb_ledger *ledger)
     return flops;
 }
 
+/* What a pass of its own costs is measured, and in no formula. */
+static bool reads_again(const fb_bound_rule *rule)
+{
+    return fb_bound_rule_replay(rule) != NULL;
+}
+
 static void check_row(const cost_row *row, int figure, double got)
 {
     const fb_model_facts *f = fb_model_get_facts(the.model);
-    const scene s = {f->heads, f->kv_heads,     f->head_dim,
-                     f->width, lengths[figure], row->bound};
-    const double wanted = expected(row->bound, s);
+    const scene s = {f->heads,  f->kv_heads,      f->head_dim,     f->width,
+                     f->layers, FB_CONTEXT_BLOCK, lengths[figure], row->bound};
+    const bool has_formula = !reads_again(row->bound);
+    const double wanted = has_formula ? expected(row->bound, s) : got;
 
     if (fabs(got - wanted) > NEAR * wanted)
         fail_msg("docs/COSTS.md: %s at n = %d: %.1f by its formula, %.1f charged",
@@ -207,11 +216,12 @@ static fb_status tables(const void *self, fb_ops *ops, const int64_t *position,
 /* Equal numbers everywhere: formulas do not look at them. */
 static fb_signals signals_of(const scene *s, const struct fb_rotary *rotary)
 {
+    const fb_chance chance = {1, 1, FB_DRAWER_RULE};
     const int64_t h = s->heads, g = s->kv_heads, d = s->head_dim, n = s->n;
     const int64_t w = fb_bound_rule_window(s->rule, n);
     const int64_t q = fb_bound_rule_queries(s->rule, n);
     fb_ops *ops = the.ops;
-    fb_signals see = {.n_layers = 2,
+    fb_signals see = {.n_layers = s->layers,
                       .heads = h,
                       .kv_heads = g,
                       .head_dim = d,
@@ -228,20 +238,40 @@ static fb_signals signals_of(const scene *s, const struct fb_rotary *rotary)
     see.queries = fb_full(ops, 3, (int64_t[]){h, q, d}, 1);
     see.output_weight = fb_full(ops, 3, (int64_t[]){h, s->width, d}, 1);
     see.position = fb_signal_position(ops, g, n, NULL);
-    see.random =
-        fb_signal_random(ops, (fb_chance){1, 1, FB_DRAWER_RULE}, 0, g, n, NULL);
+    see.random = fb_signal_random(ops, chance, 0, g, n, NULL);
+    see.residual = fb_full(ops, 1, (int64_t[]){n}, 1);
     return see;
 }
 
-/* A row costs 1 for each entry it sees, a sum 2, a query's number 1. */
+/* Those of one block, the whole text, and what the rule makes of them. */
+static void show_block(const scene *s, fb_signals *see)
+{
+    const int64_t h = s->heads, g = s->kv_heads, n = s->n;
+    const int64_t state[] = {g, fb_bound_rule_choices(s->rule)->state_rows, n};
+    const fb_chance chance = {1, 1, FB_DRAWER_QUERY};
+
+    if (!fb_bound_rule_reads_block(s->rule)) return;
+    see->block_attention = fb_full(the.ops, 3, (int64_t[]){h, n, n}, 1 / (double)n);
+    see->block_random =
+        fb_signal_block_random(the.ops, chance, 0, h, g, n, n, NULL);
+    see->state = fb_full(the.ops, 3, state, 0);
+    see->state = fb_bound_rule_update(s->rule, the.ops, see, FB_AFTER_BLOCK);
+}
+
+/* A row costs 1 for each entry it sees, a sum 2, a query's number 1; a cosine of two rows of
+ * the residual stream 8 a channel, and in the last layer what attention adds to it. */
 static double signal_cost(const scene *s)
 {
-    const double n = (double)s->n, h = (double)s->heads;
-    const double w = (double)fb_bound_rule_window(s->rule, s->n);
+    const double n = (double)s->n, h = (double)s->heads, d = (double)s->head_dim;
+    const double w = fb_bound_rule_reads_block(s->rule)
+                         ? n
+                         : (double)fb_bound_rule_window(s->rule, s->n);
     double out = h * w * (n - (w - 1) / 2);
 
     if (fb_bound_rule_reads_sum(s->rule)) out += h * n * (n + 1);
-    if (fb_bound_rule_queries(s->rule, s->n) > 0) out += n * h * (double)s->head_dim;
+    if (fb_bound_rule_queries(s->rule, s->n) > 0) out += n * h * d;
+    if (fb_bound_rule_reads_residual(s->rule))
+        out += n * (double)s->width * (8 + 2 * h * d / (double)s->layers);
     return out;
 }
 
@@ -258,6 +288,7 @@ static double charged(const scene *s)
     see = signals_of(s, &rotary);
     fb_ops_charge(the.ops, &payer, 1);
     fb_ops_move(the.ops, (fb_place){FB_PHASE_evict, FB_SCOPE_score});
+    show_block(s, &see);
     score = fb_bound_rule_score_once(s->rule, the.ops, &see);
     (void)fb_bound_rule_measure(s->rule, the.ops, &see, score);
     fb_ops_charge(the.ops, NULL, 0);
@@ -268,7 +299,8 @@ static double charged(const scene *s)
 
 static void formulas_hold_for_other_numbers_of_heads_and_sizes(void **state)
 {
-    scene scenes[] = {{12, 3, 16, 80, 768, NULL}, {4, 4, 48, 200, 512, NULL}};
+    scene scenes[] = {{12, 3, 16, 80, 3, 768, 768, NULL},
+                      {4, 4, 48, 200, 5, 512, 512, NULL}};
 
     (void)state;
     for (int i = 0; i < 2; i++)
@@ -276,7 +308,7 @@ static void formulas_hold_for_other_numbers_of_heads_and_sizes(void **state)
             scene *s = &scenes[i];
             double got, wanted;
 
-            if (fb_bound_rule_choices(rows[r].bound)->keeps_all ||
+            if (!fb_bound_rule_scores(rows[r].bound) || reads_again(rows[r].bound) ||
                 !fb_bound_rule_is_deployable(rows[r].bound)) /* it is told */
                 continue;
             s->rule = rows[r].bound;
@@ -292,10 +324,9 @@ static void formulas_hold_for_other_numbers_of_heads_and_sizes(void **state)
 /* --- the table is whole --- */
 
 /* What it costs with its default parameters, for the row that is to be written. */
-static double measured(const fb_rule *rule, int64_t n)
+static double measured(const fb_bound_rule *rule, int64_t n)
 {
-    fb_bound_rule *bound = bind_plain(rule);
-    const fb_seeded_rule alone = {bound, 1};
+    const fb_seeded_rule alone = {rule, 1};
     fb_reading *reading;
     double flops;
 
@@ -304,7 +335,6 @@ static double measured(const fb_rule *rule, int64_t n)
     flops = scored(fb_reading_ledger(reading, 0)) / (double)n /
             (double)fb_model_get_facts(the.model)->layers;
     fb_reading_free(reading);
-    fb_bound_rule_free(bound);
     return flops;
 }
 
@@ -312,13 +342,16 @@ static void every_rule_has_a_row(void **state)
 {
     (void)state;
     for (int i = 0; i < fb_rule_count(); i++) {
-        const fb_rule *rule = fb_rule_at(i);
+        fb_bound_rule *rule = bind_plain(fb_rule_at(i));
 
-        if (find_row(rule->name) == NULL)
+        /* rows of an experiment score nothing */
+        if (fb_bound_rule_choices(rule)->reference == FB_REFERENCE_NONE &&
+            find_row(fb_bound_rule_get(rule)->name) == NULL)
             fail_msg("docs/COSTS.md has no row for '%s': %.0f FLOPs a token and layer "
                      "are charged at n = %d, %.0f at %d",
-                     rule->name, measured(rule, lengths[0]), (int)lengths[0],
-                     measured(rule, lengths[1]), (int)lengths[1]);
+                     fb_bound_rule_get(rule)->name, measured(rule, lengths[0]),
+                     (int)lengths[0], measured(rule, lengths[1]), (int)lengths[1]);
+        fb_bound_rule_free(rule);
     }
 }
 
