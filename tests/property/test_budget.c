@@ -81,8 +81,7 @@ static void check_selection(const fb_bound_rule *rule, const fb_selection *s,
 {
     const bool evicts = k < text.n;
     const bool fallback = evicts && fb_select_falls_back(rule, text.n);
-    const bool is_even =
-        !small_shares(rule) || fallback || !evicts;
+    const bool is_even = !small_shares(rule) || fallback || !evicts;
     const struct ends e = ends_of(rule, protect, k, fallback);
     const bool is_short =
         evicts && (k < e.sink + e.recent || (fallback && k > e.sink + e.recent));
@@ -133,7 +132,7 @@ static void
 every_rule_spends_its_budget_on_places_in_order_and_what_is_protected(void **state)
 {
     (void)state;
-    try_cases(150, check_all_rules);
+    try_cases(120, check_all_rules);
 }
 
 /* What is not tried here says so. */

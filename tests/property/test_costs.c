@@ -108,8 +108,8 @@ static double value_of(const void *self, const char *name)
     const struct {
         const char *name;
         int64_t value;
-    } letters[] = {{"H", s->heads}, {"G", s->kv_heads}, {"d", s->head_dim},
-                   {"D", s->width}, {"L", s->layers},   {"b", s->block},
+    } letters[] = {{"H", s->heads}, {"G", s->kv_heads},     {"d", s->head_dim},
+                   {"D", s->width}, {"L", s->layers},       {"b", s->block},
                    {"n", s->n},     {"u", c->unscored_last}};
 
     for (size_t i = 0; i < sizeof letters / sizeof *letters; i++)
@@ -252,8 +252,7 @@ static void show_block(const scene *s, fb_signals *see)
 
     if (!fb_bound_rule_reads_block(s->rule)) return;
     see->block_attention = fb_full(the.ops, 3, (int64_t[]){h, n, n}, 1 / (double)n);
-    see->block_random =
-        fb_signal_block_random(the.ops, chance, 0, h, g, n, n, NULL);
+    see->block_random = fb_signal_block_random(the.ops, chance, 0, h, g, n, n, NULL);
     see->state = fb_full(the.ops, 3, state, 0);
     see->state = fb_bound_rule_update(s->rule, the.ops, see, FB_AFTER_BLOCK);
 }

@@ -94,8 +94,8 @@ static void local(int64_t g, double *out)
             float best = 0;
 
             for (int64_t h = g * group; h < (g + 1) * group; h++)
-                best = fmaxf(best,
-                             text.layer[0].attention[(h * text.n + i) * text.n + j]);
+                best =
+                    fmaxf(best, text.layer[0].attention[(h * text.n + i) * text.n + j]);
             out[j] += (double)best;
         }
         most = fmax(most, out[j]);
@@ -112,7 +112,8 @@ static void score_after(const char *expression, const float *old, float *out)
 
     fb_scope_open(ops);
     see = shown_signals(&text, 0);
-    see.state = fb_from_host(ops, FB_F32, 3, (int64_t[]){text.kv_heads, 1, text.n}, old);
+    see.state =
+        fb_from_host(ops, FB_F32, 3, (int64_t[]){text.kv_heads, 1, text.n}, old);
     see.state = fb_bound_rule_update(rule, ops, &see, FB_AT_EVENT);
     (void)shown_host(&text, fb_bound_rule_score(rule, ops, &see), out);
     fb_scope_close(ops);

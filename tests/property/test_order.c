@@ -116,7 +116,7 @@ static void check_all_nested(numbers *r)
 static void a_larger_budget_keeps_what_a_smaller_one_keeps(void **state)
 {
     (void)state;
-    try_cases(150, check_all_nested);
+    try_cases(120, check_all_nested);
 }
 
 /* --- 14 --- */

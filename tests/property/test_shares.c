@@ -48,9 +48,15 @@ enum { COMPARABLE = 5, ALL = 9 };
 
 static const char *draw_inner(numbers *r, int64_t of)
 {
-    static const char *const all[ALL] = {
-        "normalise(knorm)", "observed_attention", "normalise(cur,by=unit_sum)",
-        "expected_attention:future=16", "a2sf", "keydiff", "knorm", "cur", "paged:page=0"};
+    static const char *const all[ALL] = {"normalise(knorm)",
+                                         "observed_attention",
+                                         "normalise(cur,by=unit_sum)",
+                                         "expected_attention:future=16",
+                                         "a2sf",
+                                         "keydiff",
+                                         "knorm",
+                                         "cur",
+                                         "paged:page=0"};
 
     return all[number_int(r, 0, of - 1)];
 }

@@ -111,6 +111,13 @@ static void check_turned_keys(numbers *r)
         "manifold:windowed=10",
         "cur:type=key",
         "vase:window=4,sample=0",
+        "a2sf",
+        "roco",
+        "gkv:window=4",
+        "obcache:window=4",
+        "dropkv:window=4",
+        "paged",
+        "caote(snapkv:window=4)",
     };
     const int64_t row = (shown_draw(&text, ops, r, 24, 48), text.n * SHOWN_DIM);
     const int64_t group = text.heads / text.kv_heads;
@@ -138,9 +145,16 @@ static void keys_and_queries_turned_together_are_the_same_to_all_but_lagkv(void 
 
 static void check_turned_values(numbers *r)
 {
-    static const char *const blind[] = {"vnorm", "cur", "noncausal:chunk=16",
+    static const char *const blind[] = {"vnorm",
+                                        "cur",
+                                        "noncausal:chunk=16",
                                         "expected_attention:future=16",
-                                        "cap:future=16"};
+                                        "cap:future=16",
+                                        "obcache:window=4",
+                                        "dropkv:window=4",
+                                        "paged",
+                                        "caote(snapkv:window=4)",
+                                        "caote(h2o,output=mean)"};
     static const char *const see_channels[] = {"vnorm:p=1",     "vnorm:p=range",
                                                "vase:window=4", "vatp(knorm)",
                                                "lava:window=4", "lagkv:lag=8,cross=1"};
@@ -202,6 +216,13 @@ static void check_shifted(numbers *r)
         "expected_attention:future=16",
         "defensive:window=4",
         "trig:offset=16,offsets=next",
+        "a2sf",
+        "roco",
+        "gkv:window=4",
+        "obcache:window=4",
+        "dropkv:window=4",
+        "paged",
+        "caote(snapkv:window=4)",
     };
 
     shown_draw(&text, ops, r, 24, 48);

@@ -17,9 +17,9 @@ static const struct small_value {
     const char *name;
     int value;
 } small_values[] = {
-    {"window", 4},  {"lag", 8},    {"start", 4},  {"span", 2},   {"size", 5},
-    {"spiky", 2},   {"chunk", 16}, {"future", 16}, {"offset", 16}, {"sketch", 4},
-    {"block", 8},   {"page", 4},   {"history", 20}, {"piece", 12}, {"draft", 3},
+    {"window", 4}, {"lag", 8},    {"start", 4},    {"span", 2},    {"size", 5},
+    {"spiky", 2},  {"chunk", 16}, {"future", 16},  {"offset", 16}, {"sketch", 4},
+    {"block", 8},  {"page", 4},   {"history", 20}, {"piece", 12},  {"draft", 3},
 };
 
 static inline const struct small_value *small_find(const char *name)
