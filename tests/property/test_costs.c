@@ -7,8 +7,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "base/file.h"
 #include "rule/bound.h"
+#include "tests/support/costs.h"
 #include "tests/support/every_rule.h"
 #include "tests/support/formula.h"
 #include "tests/support/near.h"
@@ -16,70 +16,15 @@
 
 #define NEAR 0.1
 
-enum { MOST_ROWS = 128, FIGURES = 2 };
-
-/* A row of the document. */
-typedef struct cost_row {
-    char rule[128], formula[256];
-    bool is_beside; /* what its inner rules cost comes in addition */
-    double figure[FIGURES], bytes;
-    fb_bound_rule *bound;
-} cost_row;
-
-static const int64_t lengths[FIGURES] = {512, 1024};
-static cost_row rows[MOST_ROWS];
-static fb_seeded_rule seeded[MOST_ROWS];
-static int n_rows;
+static const int64_t lengths[COST_FIGURES] = {512, 1024};
+static cost_table table;
 static int32_t ids[1024];
 static rig the;
 
-/* --- the document --- */
-
-/* Cell `index` of a line "| a | b |", without spaces and the quotes of code. */
-static void cell_of(const char *line, int index, char *out, size_t n)
-{
-    const char *end;
-
-    for (int i = 0; i <= index && line != NULL; i++)
-        line = strchr(line + (i > 0), '|');
-    assert_non_null(line);
-    line += 1 + strspn(line + 1, " `");
-    end = line + strcspn(line, "`|");
-    while (end > line && end[-1] == ' ')
-        end--;
-    (void)snprintf(out, n, "%.*s", (int)(end - line), line);
-}
-
-static void read_row(const char *line)
-{
-    cost_row *row = &rows[n_rows];
-    char cell[256];
-
-    assert_true(n_rows < MOST_ROWS);
-    cell_of(line, 0, row->rule, sizeof row->rule);
-    cell_of(line, 2, cell, sizeof cell);
-    row->is_beside = cell[0] == '+';
-    (void)snprintf(row->formula, sizeof row->formula, "%s", cell + row->is_beside);
-    for (int i = 0; i < FIGURES; i++) {
-        cell_of(line, 3 + i, cell, sizeof cell);
-        row->figure[i] = strtod(cell, NULL);
-    }
-    cell_of(line, 5, cell, sizeof cell);
-    row->bytes = strtod(cell, NULL);
-    assert_ok(fb_rule_parse(&row->bound, row->rule));
-    seeded[n_rows++] = (fb_seeded_rule){row->bound, 1};
-}
-
 static int open_all(void **state)
 {
-    char *text, *rest, *line;
-    size_t n;
-
     (void)state;
-    assert_ok(fb_file_read(&text, &n, "docs/COSTS.md", 1 << 20));
-    for (rest = text; (line = strsep(&rest, "\n")) != NULL;)
-        if (strncmp(line, "| `", 3) == 0) read_row(line);
-    fb_free(text);
+    costs_open(&table);
     rig_open(&the, "builtin", NULL, NULL);
     return 0;
 }
@@ -87,8 +32,7 @@ static int open_all(void **state)
 static int close_all(void **state)
 {
     (void)state;
-    for (int i = 0; i < n_rows; i++)
-        fb_bound_rule_free(rows[i].bound);
+    costs_close(&table);
     rig_close(&the);
     return 0;
 }
@@ -127,17 +71,10 @@ static double value_of(const void *self, const char *name)
     return 0;
 }
 
-static const cost_row *find_row(const char *name)
-{
-    for (int i = 0; i < n_rows; i++)
-        if (strcmp(fb_bound_rule_get(rows[i].bound)->name, name) == 0) return &rows[i];
-    return NULL;
-}
-
 /* Of a rule and of all inside of it. */
 static double expected(const fb_bound_rule *rule, scene s)
 {
-    const cost_row *row = find_row(rule->rule->name);
+    const cost_row *row = costs_find(&table, rule->rule->name);
     double out;
 
     assert_non_null(row);
@@ -185,15 +122,18 @@ static void check_row(const cost_row *row, int figure, double got)
 static void formulas_and_figures_are_what_the_ledger_charges(void **state)
 {
     const double layers = (double)fb_model_get_facts(the.model)->layers;
+    fb_seeded_rule rules[COST_ROWS];
 
     (void)state;
+    for (int r = 0; r < table.n; r++)
+        rules[r] = (fb_seeded_rule){table.row[r].bound, 1};
     rig_text(ids, 1024, 5);
-    for (int i = 0; i < FIGURES; i++) {
+    for (int i = 0; i < COST_FIGURES; i++) {
         fb_reading *reading;
 
-        assert_ok(fb_read(&reading, the.engine, ids, lengths[i], seeded, n_rows, 1));
-        for (int r = 0; r < n_rows; r++)
-            check_row(&rows[r], i,
+        assert_ok(fb_read(&reading, the.engine, ids, lengths[i], rules, table.n, 1));
+        for (int r = 0; r < table.n; r++)
+            check_row(&table.row[r], i,
                       scored(fb_reading_ledger(reading, r)) / layers /
                           (double)lengths[i]);
         fb_reading_free(reading);
@@ -303,20 +243,21 @@ static void formulas_hold_for_other_numbers_of_heads_and_sizes(void **state)
 
     (void)state;
     for (int i = 0; i < 2; i++)
-        for (int r = 0; r < n_rows; r++) {
+        for (int r = 0; r < table.n; r++) {
             scene *s = &scenes[i];
             double got, wanted;
 
-            if (!fb_bound_rule_scores(rows[r].bound) || reads_again(rows[r].bound) ||
-                !fb_bound_rule_is_deployable(rows[r].bound)) /* it is told */
+            if (!fb_bound_rule_scores(table.row[r].bound) ||
+                reads_again(table.row[r].bound) ||
+                !fb_bound_rule_is_deployable(table.row[r].bound)) /* it is told */
                 continue;
-            s->rule = rows[r].bound;
+            s->rule = table.row[r].bound;
             wanted = expected(s->rule, *s);
             got = charged(s) / (double)s->n;
             if (fabs(got - wanted) > NEAR * wanted)
                 fail_msg("docs/COSTS.md: %s of %d heads: %.1f by its formula, %.1f "
                          "charged",
-                         rows[r].rule, (int)s->heads, wanted, got);
+                         table.row[r].rule, (int)s->heads, wanted, got);
         }
 }
 
@@ -345,7 +286,7 @@ static void every_rule_has_a_row(void **state)
 
         /* rows of an experiment score nothing */
         if (fb_bound_rule_choices(rule)->reference == FB_REFERENCE_NONE &&
-            find_row(fb_bound_rule_get(rule)->name) == NULL)
+            costs_find(&table, fb_bound_rule_get(rule)->name) == NULL)
             fail_msg("docs/COSTS.md has no row for '%s': %.0f FLOPs a token and layer "
                      "are charged at n = %d, %.0f at %d",
                      fb_bound_rule_get(rule)->name, measured(rule, lengths[0]),
@@ -357,10 +298,10 @@ static void every_rule_has_a_row(void **state)
 static void an_entry_carries_the_bytes_of_the_table(void **state)
 {
     (void)state;
-    for (int r = 0; r < n_rows; r++)
-        assert_near((double)fb_bound_rule_choices(rows[r].bound)->state_rows *
+    for (int r = 0; r < table.n; r++)
+        assert_near((double)fb_bound_rule_choices(table.row[r].bound)->state_rows *
                         sizeof(float),
-                    rows[r].bytes, 0);
+                    table.row[r].bytes, 0);
 }
 
 int main(void)
