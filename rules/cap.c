@@ -80,12 +80,12 @@ static fb_tensor anchors(fb_ops *ops, const fb_signals *see, const struct cap *c
     const int64_t grouped[] = {see->kv_heads, see->heads / see->kv_heads, d};
     fb_tensor cosine, sine, x;
 
-    fb_rotation(ops, see, see->n - t, 1, t, &cosine, &sine);
+    fb_rotation(ops, see, see->next - t, 1, t, &cosine, &sine);
     x = fb_rotate(ops, see->queries, cosine, sine, true);
     x = fb_mean(ops, fb_narrow(ops, x, TOKENS, cap->stat_skip, t - cap->stat_skip),
                 TOKENS); /* [heads, d] */
     x = fb_reshape(ops, x, 3, (int64_t[]){see->heads, 1, d});
-    fb_rotation(ops, see, see->n, 1, cap->future, &cosine, &sine);
+    fb_rotation(ops, see, see->next, 1, cap->future, &cosine, &sine);
     x = fb_rotate(ops, x, mean_row(ops, cosine), mean_row(ops, sine), false);
     return fb_reshape(ops, x, 3, grouped);
 }

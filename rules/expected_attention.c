@@ -68,10 +68,10 @@ static fb_tensor future_queries(fb_ops *ops, const fb_signals *see, int64_t skip
     const int64_t t = fb_size(ops, see->queries, TOKENS);
     fb_tensor cosine, sine, queries;
 
-    fb_rotation(ops, see, see->n - t, 1, t, &cosine, &sine);
+    fb_rotation(ops, see, see->next - t, 1, t, &cosine, &sine);
     queries = fb_rotate(ops, see->queries, cosine, sine, true);
     queries = fb_narrow(ops, queries, TOKENS, skip, t - skip);
-    fb_rotation(ops, see, see->n, 1, future, &cosine, &sine);
+    fb_rotation(ops, see, see->next, 1, future, &cosine, &sine);
     return fb_rotate(ops, queries, mean_row(ops, cosine), mean_row(ops, sine), false);
 }
 

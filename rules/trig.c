@@ -61,10 +61,10 @@ static void mean_rotation(fb_ops *ops, const fb_signals *see, const struct trig 
     fb_tensor c, s;
     int64_t half;
 
-    fb_rotation(ops, see, see->n + least, 1, trig->offsets == NEXT ? trig->offset : 1,
-                cosine, sine);
+    fb_rotation(ops, see, see->next + least, 1,
+                trig->offsets == NEXT ? trig->offset : 1, cosine, sine);
     for (int64_t o = 2; trig->offsets == POWERS && o <= trig->offset; o *= 2) {
-        fb_rotation(ops, see, see->n + o, 1, 1, &c, &s);
+        fb_rotation(ops, see, see->next + o, 1, 1, &c, &s);
         *cosine = fb_cat(ops, *cosine, c, 0);
         *sine = fb_cat(ops, *sine, s, 0);
     }
@@ -103,7 +103,7 @@ static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
     fb_tensor cosine, sine, queries, mean, ahead, scores, beyond, size;
     int64_t c;
 
-    fb_rotation(ops, see, see->n - t, 1, t, &cosine, &sine);
+    fb_rotation(ops, see, see->next - t, 1, t, &cosine, &sine);
     c = fb_size(ops, cosine, 1);
     queries = fb_rotate(ops, see->queries, cosine, sine, true);
     mean = fb_reshape(ops, fb_mean(ops, queries, TOKENS), 3, (int64_t[]){h, 1, d});

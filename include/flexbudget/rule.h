@@ -51,10 +51,12 @@ typedef enum fb_signal {
 typedef struct fb_signals {
     int64_t layer, n_layers;
     int64_t heads, kv_heads, head_dim;
-    int64_t n;                  /* tokens read so far */
-    int64_t m;                  /* entries in the cache */
-    fb_tensor keys;             /* [kv_heads, m, head_dim], after rotary embedding */
-    fb_tensor values;           /* [kv_heads, m, head_dim] */
+    int64_t n;        /* tokens read so far */
+    int64_t m;        /* entries in the cache */
+    int64_t next;     /* position of the next token, for rotations: n, or m where
+                                   entries are renumbered */
+    fb_tensor keys;   /* [kv_heads, m, head_dim], after rotary embedding */
+    fb_tensor values; /* [kv_heads, m, head_dim] */
     fb_tensor window_attention; /* [heads, w, m] rows of the last w queries */
     fb_tensor attention_sum;    /* [heads, m] over every query that saw the entry; in
                                    `update` over those of the block */
@@ -390,13 +392,13 @@ typedef struct fb_rule {
     fb_tensor (*edit)(fb_ops *ops, const fb_edit_input *in, const void *params);
 } fb_rule;
 
-/* Of all structs that rule and program share, three digits each: one that grows without a
+/* Made of the sizes of all structs that rule and program share: one that grows without a
  * new FB_RULE_ABI is noticed. */
 /* clang-format off */
 #define FB_RULE_SIZE                                                                   \
-    (sizeof(fb_rule) + 1000 * (sizeof(fb_choices) + 1000 * (sizeof(fb_signals) +       \
-     1000 * (sizeof(fb_share_input) + 1000 * (sizeof(fb_spread_input) +                \
-     1000 * sizeof(fb_select_input))))))
+    (sizeof(fb_rule) + 512 * (sizeof(fb_choices) + 512 * (sizeof(fb_signals) +         \
+     512 * (sizeof(fb_share_input) + 512 * (sizeof(fb_spread_input) +                  \
+     512 * (sizeof(fb_select_input) + 512 * sizeof(fb_edit_input)))))))
 /* clang-format on */
 #define FB_RULE_HEAD .abi = FB_RULE_ABI, .size = FB_RULE_SIZE
 

@@ -310,6 +310,7 @@ static fb_signals see(fb_event *event, int64_t layer, const fb_outside *queries,
                     .head_dim = event->head_dim,
                     .n = event->n,
                     .m = event->n,
+                    .next = event->n,
                     .scale = scale};
 
     if ((reads & FB_READS_QUERIES) != 0 && queries != NULL)

@@ -246,6 +246,12 @@ static fb_status answer_batch(struct group *group)
     return status == FB_OK ? answer_all(group) : status;
 }
 
+/* Question and answer stand under the budgets: of all variants, or of none. */
+static bool go_on(const struct group *group)
+{
+    return group->n > 0 && group->variants[0]->stream != NULL;
+}
+
 /* Their caches go different ways from the first eviction on. */
 static fb_status answer_streams(const struct group *group)
 {
@@ -286,8 +292,7 @@ fb_status fb_answer_group(fb_reading *reading, fb_variant *const *variants,
     FB_TRY(look_at_full(reading, question, options));
     status = fb_talk_open(&group.talk, n_variants);
     if (status == FB_OK)
-        status =
-            variants[0]->stream != NULL ? answer_streams(&group) : answer_batch(&group);
+        status = go_on(&group) ? answer_streams(&group) : answer_batch(&group);
     fb_ops_charge(reading->engine->ops, NULL, 0);
     fb_ops_move(reading->engine->ops, before);
     close_group(&group);

@@ -63,6 +63,15 @@ FB_MUST_USE fb_status fb_angles_of(const fb_engine *engine, int64_t length,
                                    const int64_t *position, const int64_t *in_windows,
                                    int64_t n, fb_angles *out);
 
+/* turn.c - the keys of the first m entries of a slot of layers that do not slide turn further,
+ * entry j by by[j] positions, as in a text of `length` tokens. */
+FB_MUST_USE fb_status fb_turn_keys(const fb_engine *engine, fb_cache *cache,
+                                   int64_t slot, int64_t length, const int64_t *by,
+                                   int64_t m);
+/* The same of queries [t, H*d], all by as many positions, in the open scope. */
+fb_tensor fb_turn_queries(const fb_engine *engine, fb_tensor queries, int64_t length,
+                          int64_t by);
+
 /* x [n, width] of tokens, before the first layer. */
 fb_tensor fb_embed(const fb_engine *engine, const int32_t *ids, int64_t n);
 

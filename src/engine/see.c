@@ -94,6 +94,7 @@ fb_signals fb_view_layer(const fb_view *view, int64_t layer,
                     .head_dim = facts->head_dim,
                     .n = view->n,
                     .m = view->m,
+                    .next = view->engine->options.compact ? view->m : view->n,
                     .state = view->state,
                     .scale = view->engine->scale};
 

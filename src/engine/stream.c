@@ -167,15 +167,20 @@ static fb_status run_layer(fb_stream *s, int64_t layer, int64_t t, bool wants_ou
     return fb_ops_status(ops);
 }
 
+/* New tokens stand where the text is, or behind the entries that are left. */
 static fb_status open_angles(fb_stream *s, int64_t t)
 {
-    int64_t *position = fb_alloc(FB_ACCOUNT_scratch, (size_t)t * sizeof *position);
+    const bool compact = s->view.engine->options.compact;
+    int64_t *position = fb_alloc(FB_ACCOUNT_scratch, 2 * (size_t)t * sizeof *position);
     fb_status status;
 
     if (position == NULL) return fb_fail(FB_NO_MEMORY, "no memory for positions");
-    for (int64_t i = 0; i < t; i++)
-        position[i] = s->view.n + i;
-    status = fb_angles_of(s->view.engine, s->length, position, position, t, &s->angles);
+    for (int64_t i = 0; i < t; i++) {
+        position[i] = (compact ? s->view.m : s->view.n) + i;
+        position[t + i] = s->view.n + i;
+    }
+    status = fb_angles_of(s->view.engine, compact ? s->k : s->length, position,
+                          position + t, t, &s->angles);
     fb_free(position);
     return status;
 }

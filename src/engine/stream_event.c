@@ -112,6 +112,37 @@ static void move_positions(fb_stream *s, const fb_kept *kept)
             s->position[slot][j] = s->position[slot][kept->position[slot][j]];
 }
 
+/* Entries are numbered by where they stand. Those that stay turn to their new places; the
+ * queries that are held, of the newest tokens, move with these. */
+static fb_status renumber(fb_stream *s, const fb_kept *kept)
+{
+    const fb_engine *engine = s->view.engine;
+    const int64_t m = kept->count[0];
+    int64_t *by = fb_alloc(FB_ACCOUNT_scratch, (size_t)m * sizeof *by);
+    fb_status status = FB_OK;
+
+    if (by == NULL) return fb_fail(FB_NO_MEMORY, "no memory for positions");
+    for (int64_t slot = 0; status == FB_OK && slot < kept->n_slots; slot++) {
+        for (int64_t j = 0; j < m; j++)
+            by[j] = j - kept->position[slot][j];
+        status = fb_turn_keys(engine, s->cache, slot, s->k, by, m);
+    }
+    fb_free(by);
+    for (int64_t l = 0; status == FB_OK && l < engine->shape.layers; l++) {
+        const fb_tensor before = s->queries[l];
+
+        if (before.id == 0) continue;
+        fb_scope_open(engine->ops);
+        s->queries[l] =
+            fb_persist(engine->ops, FB_ACCOUNT_signals,
+                       fb_turn_queries(engine, before, s->k, m - s->view.m));
+        fb_release(engine->ops, before);
+        fb_scope_close(engine->ops);
+        status = fb_ops_status(engine->ops);
+    }
+    return status;
+}
+
 /* All heads keep as many: those of one layer are read together. */
 static fb_status check_even(const fb_kept *kept)
 {
@@ -129,6 +160,7 @@ static fb_status move(fb_stream *s, const fb_selection *selection)
     FB_TRY(fb_cache_shrink(s->cache, s->view.engine->ops, &selection->kept));
     for (int64_t layer = 0; layer < s->view.engine->shape.layers; layer++)
         FB_TRY(move_state(s, layer, &selection->kept));
+    if (s->view.engine->options.compact) FB_TRY(renumber(s, &selection->kept));
     move_positions(s, &selection->kept);
     s->view.m = selection->kept.count[0];
     s->events++;

@@ -17,9 +17,6 @@ static fb_status check_stream(const fb_stream *s)
         return fb_fail(FB_BUDGET,
                        "'%s' keeps all %lld entries; the budget has %lld a head",
                        fb_bound_rule_text(rule), (long long)s->length, (long long)s->k);
-    if (s->view.engine->options.compact)
-        return fb_fail(FB_UNSUPPORTED,
-                       "positions cannot be renumbered while a text comes in yet");
     if (s->k > s->chunk || s->k >= s->length) return FB_OK;
     return fb_fail(FB_BUDGET,
                    "chunks of %lld tokens do not fit a budget of %lld entries a head; "
@@ -50,6 +47,7 @@ static fb_status hand_over(fb_stream *s, fb_variant *variant, bool pays_state)
     if (pays_state)
         variant->state_bytes = (size_t)(engine->shape.layers *
                                         state_bytes(engine->facts, s->view.rule, s->k));
+    if (engine->options.compact) variant->next = s->view.m;
     variant->arena = s->cache;
     variant->sliding = s->sliding;
     if (s->interval > 0) {

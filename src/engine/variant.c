@@ -45,22 +45,13 @@ static fb_status choose(fb_variant *variant, int rule, const fb_protect *protect
 /* The entries of a slot to the positions that end before `next`. */
 static fb_status renumber_slot(fb_variant *variant, int64_t slot, int64_t *by)
 {
-    const fb_engine *engine = variant->reading->engine;
     const fb_kept *kept = &variant->selection.kept;
     const int64_t m = kept->count[slot];
-    fb_rope turn = engine->facts->rope[FB_ROPE_GLOBAL];
-    fb_tensor cosine, sine;
-    fb_status status;
 
-    turn.size = 1; /* the keys have grown by it already */
     for (int64_t j = 0; j < m; j++)
         by[j] = variant->next - m + j - kept->position[slot][j];
-    fb_scope_open(engine->ops);
-    status = fb_rope_tables(engine->ops, &turn, engine->facts->rotary_dim / 2,
-                            variant->reading->n, by, m, &cosine, &sine);
-    if (status == FB_OK) fb_cache_turn(variant->arena, engine->ops, slot, cosine, sine);
-    fb_scope_close(engine->ops);
-    return fb_ops_status(engine->ops);
+    return fb_turn_keys(variant->reading->engine, variant->arena, slot,
+                        variant->reading->n, by, m);
 }
 
 static fb_status renumber(fb_variant *variant)

@@ -536,6 +536,7 @@ fb_status fb_plan_make(fb_plan *plan, int task)
     maker m = {plan, task, plan->spec->tasks[task]};
     const int64_t limit = fb_values_int(&plan->spec->values, FB_SET_samples);
     fb_ids before = {0};
+    fb_status status;
     fb_task_env env = {
         .self = &m,
         .samples = limit > 0 ? limit : 0,
@@ -547,8 +548,9 @@ fb_status fb_plan_make(fb_plan *plan, int task)
         .note = note,
     };
 
-    FB_TRY(fb_plan_context(plan, "", &before, &env.template_tokens));
+    status = fb_plan_context(plan, "", &before, &env.template_tokens);
     fb_ids_clear(&before);
+    FB_TRY(status);
     fb_text_init(&plan->tasks[task].notes, 0);
     FB_TRY(fb_task_make(plan->spec->tasks[task], &env));
     FB_TRY(note_lost(&m));

@@ -180,9 +180,6 @@ static fb_status check_block(const fb_bound_rule *bound)
                 "head, so nothing goes around it that scores or shares; '%s' "
                 "does",
                 bound->inner[i]->rule->name, bound->rule->name);
-    if (c->block < 0)
-        return fb_fail(FB_DEFECT, "rule '%s' chooses in blocks of %lld tokens",
-                       bound->rule->name, (long long)c->block);
     if (c->block == 0 ||
         ((c->reads & ~(uint32_t)SEEN_LATER) == 0 && c->state_rows == 0))
         return FB_OK;
@@ -211,7 +208,8 @@ static fb_status print_text(fb_bound_rule *bound)
     if (params.n > 0) fb_text_puts(&text, bound->n_inner > 0 ? "," : ":");
     fb_text_puts(&text, fb_text_string(&params));
     if (bound->n_inner > 0) fb_text_puts(&text, ")");
-    status = fb_text_status(&text);
+    status = fb_text_status(&params);
+    if (status == FB_OK) status = fb_text_status(&text);
     if (status == FB_OK) {
         bound->text = fb_strdup(fb_text_string(&text));
         if (bound->text == NULL) status = fb_fail(FB_NO_MEMORY, "no memory for a rule");
@@ -391,6 +389,14 @@ fb_status fb_bound_rule_context(const fb_bound_rule *rule, fb_status status)
 
     return file == NULL ? status
                         : fb_context(status, "%.*s", FB_MOST_SHOWN, file->path);
+}
+
+fb_tensor fb_bound_rule_end(const fb_bound_rule *rule, fb_ops *ops, fb_tensor out)
+{
+    const fb_rule_file *file = fb_bound_rule_file(rule);
+
+    if (file != NULL) fb_ops_context(ops, "%.*s", FB_MOST_SHOWN, file->path);
+    return out;
 }
 
 const fb_rule_file *fb_bound_rule_file(const fb_bound_rule *rule)

@@ -47,5 +47,7 @@ FB_MUST_USE fb_status fb_bound_rule_finish(fb_bound_rule *bound);
 FB_MUST_USE fb_status fb_bound_rule_check_moment(const fb_bound_rule *bound);
 /* The first file, from the outermost rule on, that one of its rules comes from; or NULL. */
 const fb_rule_file *fb_bound_rule_file(const fb_bound_rule *rule);
+/* All that a rule can be asked for ends here: if it failed, that names the file. */
+fb_tensor fb_bound_rule_end(const fb_bound_rule *rule, fb_ops *ops, fb_tensor out);
 
 #endif

@@ -55,17 +55,24 @@ static bool is_name(const char *name)
     return n <= MOST_NAME && name[n] == '\0';
 }
 
-/* One line of UTF-8, not too long. */
-static bool is_line(const char *text)
+/* UTF-8, not too long. */
+static bool is_text(const char *text)
 {
     const size_t length = text == NULL ? 0 : strnlen(text, MOST_TEXT + 1);
-    size_t n;
 
     if (text == NULL || length > MOST_TEXT) return false;
-    for (size_t at = 0; at < length; at += n) {
+    for (size_t at = 0, n; at < length; at += n) {
         n = fb_utf8_length(text + at, length - at);
-        if (n == 0 || iscntrl((unsigned char)text[at])) return false;
+        if (n == 0) return false;
     }
+    return true;
+}
+
+static bool is_line(const char *text)
+{
+    if (!is_text(text)) return false;
+    for (; *text != '\0'; text++)
+        if (iscntrl((unsigned char)*text)) return false;
     return true;
 }
 
@@ -274,6 +281,9 @@ fb_status fb_rule_check_choices(const fb_rule *rule, const fb_choices *c)
         {"recent", c->recent, INT32_MAX},
         {"block", c->block, INT32_MAX},
         {"min_tokens", c->min_tokens, INT32_MAX},
+        {"replay.piece", c->replay.piece, INT64_MAX},
+        {"replay.overlap", c->replay.overlap, INT32_MAX},
+        {"replay.sinks", c->replay.sinks, INT32_MAX},
         {"compares", (int64_t)c->compares, FB_COMPARES_LAYERS},
         {"reference", (int64_t)c->reference, FB_REFERENCE_REREAD},
     };
@@ -283,6 +293,12 @@ fb_status fb_rule_check_choices(const fb_rule *rule, const fb_choices *c)
             return fb_fail(FB_DEFECT, "rule '%s' chooses %s = %lld; 0 to %lld",
                            rule->name, numbers[i].name, (long long)numbers[i].value,
                            (long long)numbers[i].most);
+    if ((c->replay.first != NULL && !is_text(c->replay.first)) ||
+        (c->replay.later != NULL && !is_text(c->replay.later)))
+        return fb_fail(FB_DEFECT,
+                       "rule '%s' chooses a text for `replay` that is not at most %d "
+                       "bytes of UTF-8",
+                       rule->name, MOST_TEXT);
     if (c->recent_quota >= 0 && c->recent_quota <= 1) return FB_OK;
     return fb_fail(FB_DEFECT, "rule '%s' chooses recent_quota = %g; 0 to 1", rule->name,
                    c->recent_quota);

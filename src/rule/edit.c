@@ -30,11 +30,13 @@ fb_tensor fb_bound_rule_edit(const fb_bound_rule *rule, fb_ops *ops,
     const fb_bound_rule *editor = find_editor(rule);
     const fb_tensor values = editor->rule->edit(ops, in, editor->params);
 
-    if (fb_ops_status(ops) != FB_OK || is_same_shape(ops, values, in->kept_values))
+    fb_ops_context(ops, "rule '%s'", editor->rule->name);
+    if (fb_ops_status(ops) != FB_OK) return fb_bound_rule_end(rule, ops, FB_NONE);
+    if (fb_is_f32(ops, values) && is_same_shape(ops, values, in->kept_values))
         return values;
     fb_ops_refuse(ops, fb_fail(FB_DEFECT,
                                "rule '%s' returned values of another shape than those "
                                "that are kept",
                                editor->rule->name));
-    return FB_NONE;
+    return fb_bound_rule_end(rule, ops, FB_NONE);
 }

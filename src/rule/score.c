@@ -58,15 +58,6 @@ static fb_tensor made_by(const fb_bound_rule *bound, fb_ops *ops, fb_tensor out)
     return out;
 }
 
-/* All that a rule can be asked for ends here: a failure names the file it comes from. */
-static fb_tensor end(const fb_bound_rule *bound, fb_ops *ops, fb_tensor out)
-{
-    const fb_rule_file *file = fb_bound_rule_file(bound);
-
-    if (file != NULL) fb_ops_context(ops, "%.*s", FB_MOST_SHOWN, file->path);
-    return out;
-}
-
 /* "9, 512" */
 static void print_shape(char *out, size_t n, const fb_ops *ops, fb_tensor x)
 {
@@ -242,7 +233,7 @@ fb_tensor fb_bound_rule_score(const fb_bound_rule *rule, fb_ops *ops,
     if (status == FB_OK) status = check_numbers(rule, ops, score, see);
     if (status == FB_OK) return score;
     fb_ops_refuse(ops, status);
-    return end(rule, ops, FB_NONE);
+    return fb_bound_rule_end(rule, ops, FB_NONE);
 }
 
 fb_tensor fb_bound_rule_measure(const fb_bound_rule *rule, fb_ops *ops,
@@ -252,7 +243,7 @@ fb_tensor fb_bound_rule_measure(const fb_bound_rule *rule, fb_ops *ops,
     if (rule->rule->measure == NULL || fb_ops_status(ops) != FB_OK) return FB_NONE;
     fb_scope_open(ops);
     score = made_by(rule, ops, rule->rule->measure(ops, see, score, rule->params));
-    return end(rule, ops, fb_scope_return(ops, score));
+    return fb_bound_rule_end(rule, ops, fb_scope_return(ops, score));
 }
 
 /* Inside of allocations. */
@@ -278,7 +269,7 @@ fb_tensor fb_bound_rule_order(const fb_bound_rule *rule, fb_ops *ops,
 
     if (chooser->rule->select == NULL) return in->scores;
     order = made_by(chooser, ops, chooser->rule->select(ops, in, chooser->params));
-    if (fb_ops_status(ops) != FB_OK) return end(rule, ops, FB_NONE);
+    if (fb_ops_status(ops) != FB_OK) return fb_bound_rule_end(rule, ops, FB_NONE);
     if (fb_n_dims(ops, order) == 2 && fb_size(ops, order, ROWS) == in->kv_heads &&
         fb_size(ops, order, COLUMNS) == columns)
         return order;
@@ -287,7 +278,7 @@ fb_tensor fb_bound_rule_order(const fb_bound_rule *rule, fb_ops *ops,
                                "%lld] was expected",
                                chooser->rule->name, (long long)in->kv_heads,
                                (long long)columns));
-    return end(rule, ops, FB_NONE);
+    return fb_bound_rule_end(rule, ops, FB_NONE);
 }
 
 /* --- state --- */
@@ -350,8 +341,8 @@ fb_tensor fb_bound_rule_update(const fb_bound_rule *rule, fb_ops *ops,
 {
     if (rule->choices.state_rows == 0) return FB_NONE;
     fb_scope_open(ops);
-    return end(rule, ops,
-               fb_scope_return(ops, update_all(rule, ops, see, moment, FB_NONE)));
+    return fb_bound_rule_end(
+        rule, ops, fb_scope_return(ops, update_all(rule, ops, see, moment, FB_NONE)));
 }
 
 bool fb_bound_rule_updates_at_events(const fb_bound_rule *rule)

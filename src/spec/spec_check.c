@@ -73,9 +73,12 @@ static fb_status check_label(const fb_spec *spec, const char *label,
 {
     fb_bound_rule *named = NULL;
     bool is_expression;
+    fb_status status;
 
     if (strpbrk(label, "=,") == NULL) return FB_OK;
-    is_expression = fb_rule_parse_with(&named, label, &spec->files) == FB_OK &&
+    status = fb_rule_parse_with(&named, label, &spec->files);
+    if (status == FB_NO_MEMORY) return status;
+    is_expression = status == FB_OK &&
                     strcmp(fb_bound_rule_text(named), fb_bound_rule_text(rule)) == 0;
     fb_bound_rule_free(named);
     if (is_expression) return FB_OK;
@@ -498,11 +501,6 @@ static void check_protocol(check *c)
                          "query aware needs the question before the eviction; under "
                          "protocol stream the text comes first"),
                  FB_SET_query, 0);
-    if (!fb_values_is(values, FB_SET_positions, "original"))
-        found_at(c,
-                 fb_fail(FB_USAGE,
-                         "positions cannot be renumbered under protocol stream yet"),
-                 FB_SET_positions, 0);
     for (int i = 0; i < c->spec->n_rules; i++)
         found_at(c, check_streams(c->spec->rules[i].rule), FB_SET_rules,
                  c->spec->rules[i].item);

@@ -1,7 +1,8 @@
 /* test_cases_stream.c - user cases about eviction while text comes in, by id.
  *
  * A02: schedules over layers on tiny inputs. B06, I05, K01: the budget as a maximum at every
- * step, whatever fills it. I06: entries that move change no bit. On the built-in model.
+ * step, whatever fills it. I06: entries that move change no bit. J06: chunks. On the
+ * built-in model.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -165,6 +166,58 @@ static void K01_the_room_for_an_interval_is_inside_the_budget(void **state)
     fb_answer_clear(&got);
 }
 
+/* --- J06 --- */
+
+/* What is left of the context in chunks of so many tokens, and what is said then. */
+static void read_in(const char *expression, int64_t k, int64_t chunk, fb_kept *kept,
+                    fb_answer *out)
+{
+    enum { N = 150 };
+    const fb_question question = {prompt, words, PROMPT, 9};
+    const fb_answer_options options = {.generate = false};
+    fb_seeded_rule rule = {.seed = 1};
+    fb_bound_rule *bound;
+    fb_reading *reading;
+    fb_variant *variant;
+
+    assert_ok(fb_rule_parse(&bound, expression));
+    rule.rule = bound;
+    assert_ok(fb_read(&reading, r.engine, context, N, NULL, 0, 0));
+    assert_ok(fb_stream_in(&variant, reading, &rule, context, &usual,
+                           &(fb_pace){k, chunk, 4, true}));
+    assert_ok(fb_answer_group(reading, &variant, 1, &question, &options, out));
+    *kept = out->held.kept;
+    fb_variant_free(variant);
+    fb_reading_free(reading);
+    fb_bound_rule_free(bound);
+}
+
+/* The same bits where nothing is evicted, the same set for a rule that does not look back;
+ * others depend on the chunk, which every result says (stream.chunk7...). */
+static void J06_chunks_change_no_bit_of_a_full_cache(void **state)
+{
+    static const int64_t chunks[] = {1, 7, 64, 150};
+    fb_answer want, got;
+    fb_kept a, b;
+
+    (void)state;
+    read_in("h2o", 200, 150, &a, &want);
+    for (int c = 0; c < 4; c++) {
+        read_in("h2o", 200, chunks[c], &b, &got);
+        assert_memory_equal(got.nll, want.nll, 9 * sizeof *got.nll);
+        fb_answer_clear(&got);
+    }
+    fb_answer_clear(&want);
+    read_in("recency", 80, 1, &a, &want);
+    for (int c = 1; c < 3; c++) {
+        read_in("recency", 80, chunks[c], &b, &got);
+        for (int s = 0; s < SLOTS; s++)
+            assert_memory_equal(a.position[s], b.position[s], 80 * sizeof(int32_t));
+        fb_answer_clear(&got);
+    }
+    fb_answer_clear(&want);
+}
+
 /* --- I06 --- */
 
 /* Nothing is evicted before the answer: what its first tokens see then is what they see of the
@@ -213,6 +266,7 @@ int main(void)
         cmocka_unit_test(B06_a_rule_for_decoding_holds_its_budget_at_each_step),
         cmocka_unit_test(I05_a_budget_is_the_same_for_a_prompt_and_for_an_answer),
         cmocka_unit_test(K01_the_room_for_an_interval_is_inside_the_budget),
+        cmocka_unit_test(J06_chunks_change_no_bit_of_a_full_cache),
         cmocka_unit_test(I06_entries_that_move_change_no_bit),
     };
 

@@ -163,6 +163,8 @@ FAULTS = {
     "refuses(knorm)": "rule 'refuses': what it needs is not there",
     "far_too_many(knorm)": r"rule 'far_too_many\(knorm\)': \d+ of 257 entries for kv head 0 of layer 0",
     "measures_wrongly(knorm)": "rule 'measures_wrongly': fb_reshape: 514 elements for 7",
+    "fewer_values(knorm)": "rule 'fewer_values' returned values of another shape",
+    "misused_edit(knorm)": r"rule 'misused_edit': fb_add: shapes \[1, 64, 32\] and \[1, 193, 32\] do not fit",
 }
 
 
@@ -171,7 +173,7 @@ def a_faulty_rule_loses_its_own_cells(folder):
     allocations = [name for name in FAULTS if "(" in name]
     error = run(",".join(["full", "random", "knorm", "./faulty.so", *allocations]), "r.db", budgets="25%", code=1,
                 folder=folder)[1]
-    assert "36 cells failed; the first: rule 'nan_in_the_last_layer', sample recall/" in error, error
+    assert "40 cells failed; the first: rule 'nan_in_the_last_layer', sample recall/" in error, error
     found = rows(folder / "r.db", "select label, status, reason from cell join rule on rule.id = rule_id")
     assert len(found) == 2 * (3 + len(FAULTS))
     for label, status, reason in found:
@@ -243,6 +245,14 @@ STRUCTS = [  # what is spoilt, the sentence
     ({"ROWS": ", ".join("{" + GOOD_ROW + f', .name = "n{i}"' + "}" for i in range(65))},
      "its parameters do not end with FB_PARAM_END within 64 rows"),
     ({"CHOICE": "choices->window = -1"}, "rule 'bad' chooses window = -1; 0 to"),
+    ({"CHOICE": "choices->replay.overlap = -1"}, "rule 'bad' chooses replay.overlap = -1; 0 to"),
+    ({"CHOICE": 'choices->replay.later = "\\377"'}, "rule 'bad' chooses a text for `replay`"),
+    ({"CHOICE": "choices->reference = FB_REFERENCE_EVIDENCE"}, "rule 'bad' is no row that an experiment can make"),
+    ({"CHOICE": "choices->reference = FB_REFERENCE_EVIDENCE", "OVERRIDE": ".score = NULL"},
+     "rule 'bad' chooses a reference, which is the program's own"),
+    ({"OVERRIDE": ".edit = edit"}, "rule 'bad' sets 'edit', which its kind does not have"),
+    ({"OVERRIDE": ".kind = FB_KIND_CONTROL, .n_inner = 1"}, "rule 'bad' is of no kind there is"),
+    ({"OVERRIDE": ".needs = 9"}, "rule 'bad' needs what no scores compare"),
     ({"CHOICE": "choices->group = 7"}, "rule 'bad' chooses group = 7; 0 to 2"),
     ({"CHOICE": "choices->pool_max = 5000"}, "rule 'bad' chooses pool_max = 5000; 0 to 4095"),
     ({"CHOICE": "choices->pool_max = 4"}, "an even kernel has no middle"),

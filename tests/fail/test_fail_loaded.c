@@ -40,7 +40,8 @@ static fb_status load_and_bind(const char *path)
     fb_bound_rule *bound = NULL;
     fb_status status = fb_rule_files_add(&files, path, NULL, NULL);
 
-    if (status == FB_OK) status = fb_rule_parse_with(&bound, "adakv(normalise(twin))", &files);
+    if (status == FB_OK)
+        status = fb_rule_parse_with(&bound, "adakv(normalise(twin))", &files);
     fb_bound_rule_free(bound);
     fb_rule_files_clear(&files);
     return status;

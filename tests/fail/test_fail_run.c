@@ -8,6 +8,16 @@
  */
 #include "tests/support/small_experiment.h"
 
+/* Every way of making a variant. */
+#define ALL_WAYS                                                                       \
+    "name: ways\nmodel: builtin\n"                                                     \
+    "tasks: [{recall: {tokens: 32, pairs: 4, samples: 1}}]\n"                          \
+    "rules: [full, knorm, oracle_document, drop_evidence, evidence_only, quantised, "  \
+    "reread, \"merging(knorm)\", \"block(keydiff, size=5)\", "                         \
+    "\"control(adakv(knorm))\"]\n"                                                     \
+    "budgets: [50%]\n"                                                                 \
+    "protocol: {protect: {sink: 1, recent: 2}}\n"
+
 static char folder[TEST_PATH];
 
 static size_t memory_in_use(void)
@@ -20,7 +30,8 @@ static size_t memory_in_use(void)
 }
 
 /* A whole run with the n-th allocation failing; n = 0: none. */
-static fb_status run(const char *name, int64_t n, char digest[FB_HASH_HEX])
+static fb_status run(const char *text, const char *name, int64_t n,
+                     char digest[FB_HASH_HEX])
 {
     const fb_run_options options = {.path = test_path(folder, name),
                                     .memory = (int64_t)1 << 30};
@@ -29,7 +40,7 @@ static fb_status run(const char *name, int64_t n, char digest[FB_HASH_HEX])
     fb_status status;
 
     fb_memory_fail_at(n);
-    status = small_try(&s, SMALL_TEXT);
+    status = small_try(&s, text);
     if (status == FB_OK) status = fb_run(s.plan, s.ops, &options, &result);
     fb_memory_fail_at(0);
     memcpy(digest, result.digest, FB_HASH_HEX);
@@ -37,35 +48,48 @@ static fb_status run(const char *name, int64_t n, char digest[FB_HASH_HEX])
     return status;
 }
 
-static void a_failing_allocation_is_said_and_leaks_nothing(void **state)
+static void fail_everywhere(const char *text)
 {
     char want[FB_HASH_HEX], got[FB_HASH_HEX];
     const size_t before = memory_in_use();
     fb_status status = FB_NO_MEMORY;
     int64_t n = 1, tried = 0;
 
-    (void)state;
-    assert_ok(run("whole.db", 0, want));
+    assert_ok(run(text, "whole.db", 0, want));
     for (; status != FB_OK && n < 1000000; n += long_or_short(1, 1 + n / 12)) {
         char name[64];
 
         (void)snprintf(name, sizeof name, "%lld.db", (long long)n);
-        status = run(name, n, got);
+        status = run(text, name, n, got);
         if (status != FB_OK && status != FB_NO_MEMORY)
             fail_msg("allocation %lld: %s", (long long)n, fb_error_message());
         assert_int_equal(memory_in_use(), before);
-        if (tried++ % 5 == 0) assert_ok(run(name, 0, got));
+        if (tried++ % 5 == 0) assert_ok(run(text, name, 0, got));
         if (tried % 5 == 1) assert_string_equal(got, want);
         (void)unlink(test_path(folder, name));
     }
     assert_int_equal(status, FB_OK);
     assert_true(tried > 30);
+    (void)unlink(test_path(folder, "whole.db"));
+}
+
+static void a_failing_allocation_is_said_and_leaks_nothing(void **state)
+{
+    (void)state;
+    fail_everywhere(SMALL_TEXT);
+}
+
+static void nor_do_other_ways_to_keep_entries(void **state)
+{
+    (void)state;
+    fail_everywhere(ALL_WAYS);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failing_allocation_is_said_and_leaks_nothing),
+        cmocka_unit_test(nor_do_other_ways_to_keep_entries),
     };
     int failed;
 

@@ -98,6 +98,7 @@ static int open_layers(void **state)
                                  .kv_heads = whole("kv_heads"),
                                  .head_dim = whole("head_dim"),
                                  .n = whole("n"),
+                                 .next = whole("n"),
                                  .m = whole("n"),
                                  .scale = 1 / sqrt((double)whole("head_dim")),
                                  .keys = tensor(in, "keys"),

@@ -9,6 +9,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "engine/variant.h"
 #include "tests/support/device.h"
 #include "tests/support/every_rule.h"
 #include "tests/support/exchanged.h"
@@ -189,6 +190,8 @@ static void compare_rule(struct pair *p, int rule, int64_t k)
         kept = &fb_variant_selection(native)->kept;
         compare_kept(p, rule, kept, &fb_variant_selection(torch)->kept);
         assert_ok(fb_evict_given(&given, p->read_torch, kept, fb_kept_total(kept)));
+        if (fb_bound_rule_edits(rules.rule[rule]))
+            assert_ok(fb_variant_edit(given, rules.rule[rule]));
         compare_answers(p, native, given);
         fb_variant_free(given);
     }

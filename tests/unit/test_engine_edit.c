@@ -16,7 +16,7 @@ static const fb_protect usual = {FB_PROTECT_EXPERIMENT, 4, 16};
 
 enum { BASE, MERGING, NONE_ALIKE, SHARED, MERGING_SHARED, CONTROL, RULES };
 static const char *const expressions[RULES] = {
-    "knorm",        "merging(knorm)",        "merging(knorm,threshold=1)",
+    "knorm",         "merging(knorm)",         "merging(knorm,threshold=1)",
     "adakv(random)", "merging(adakv(random))", "control(merging(knorm))"};
 static rig the;
 static fb_bound_rule *rules[RULES];

@@ -370,7 +370,7 @@ static void rows_and_blocks_that_cannot_be_made_are_refused(void **state)
 
     (void)state;
     rule.choose = choose_blocks_of_less_than_nothing;
-    refuses(&rule, FB_DEFECT, "rule 'plain' chooses in blocks of -1 tokens");
+    refuses(&rule, FB_DEFECT, "rule 'plain' chooses block = -1; 0 to 2147483647");
     rule.choose = choose_a_bit;
     rule.score = NULL;
     refuses(&rule, FB_DEFECT, "rule 'plain' is no row that an experiment can make");

@@ -100,6 +100,7 @@ static void score_few(const char *expression, int kinds, double size)
                       .kv_heads = HEADS,
                       .head_dim = CHANNELS,
                       .n = TOKENS,
+                      .next = TOKENS,
                       .m = TOKENS,
                       .rotary = &rotary};
     fb_bound_rule *rule;

@@ -172,6 +172,20 @@ static fb_tensor measures_wrongly(fb_ops *ops, const fb_signals *see, fb_tensor 
     return fb_reshape(ops, score, 1, (const int64_t[]){7});
 }
 
+/* --- editing --- */
+
+static fb_tensor fewer_values(fb_ops *ops, const fb_edit_input *in, const void *params)
+{
+    (void)params;
+    return fb_narrow(ops, in->kept_values, 1, 0, 1);
+}
+
+static fb_tensor misused_edit(fb_ops *ops, const fb_edit_input *in, const void *params)
+{
+    (void)params;
+    return fb_add(ops, in->kept_values, in->dropped_values, 1);
+}
+
 #define HEAD(name_)                                                                    \
     FB_RULE_HEAD, .name = #name_, .summary = "a rule for tests", .family = "key",      \
                   .runs = FB_RUNS_ONE_SHOT | FB_RUNS_STREAMING
@@ -202,10 +216,15 @@ ALLOCATES(no_status, .share = no_status);
 ALLOCATES(ends_the_run, .share = ends_the_run);
 ALLOCATES(refuses, .share = refuses);
 ALLOCATES(far_too_many, .spread = far_too_many);
+#define EDITS(function)                                                                \
+    static const fb_rule function##_ = {HEAD(function), .kind = FB_KIND_EDIT,          \
+                                        .n_inner = 1, .edit = (function)}
+EDITS(fewer_values);
+EDITS(misused_edit);
 ALLOCATES(measures_wrongly, .measure = measures_wrongly, .spread = even);
 
 FB_EXPORT_RULES(&nan_in_the_last_layer_, &wrong_shape_, &nothing_, &whole_numbers_,
                 &misused_operator_, &undeclared_signal_, &made_up_handle_,
                 &kept_too_long_, &pieces_of_nothing_, &more_state_, &nan_order_,
                 &short_order_, &too_few_, &no_status_, &ends_the_run_, &refuses_,
-                &far_too_many_, &measures_wrongly_);
+                &far_too_many_, &measures_wrongly_, &fewer_values_, &misused_edit_);

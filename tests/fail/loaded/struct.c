@@ -57,6 +57,13 @@ wrap(fb_ops *ops, const fb_signals *see, const fb_tensor *inner, const void *par
     return inner[0];
 }
 
+__attribute__((unused)) static fb_tensor edit(fb_ops *ops, const fb_edit_input *in,
+                                              const void *params)
+{
+    (void)ops, (void)params;
+    return in->kept_values;
+}
+
 static const fb_rule bad = {FB_RULE_HEAD,
                             .name = "bad",
                             .summary = "a rule for tests",
