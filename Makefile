@@ -141,12 +141,12 @@ $(BUILTIN) &: $(BUILD)/make_builtin_model
 $(BUILD)/obj/src/model/builtin.o: $(BUILTIN)
 
 # --- tests: tests/ROOM/test_*.c and run_*.{py,sh} are run; other .c files there are their helpers ---
-ROOMS := unit ops rules science golden cases fail cli page
+ROOMS := unit ops rules property science golden cases fail cli page
 FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 programs = $(patsubst %.c,$(BUILD)/%,$(wildcard $(1:%=tests/%/*.c)))
 TEST_BUILT := $(call programs,$(ROOMS)) $(FUZZERS:%=$(BUILD)/tests/fuzz/replay_%)
 REAL_BUILT := $(call programs,real)
-ANY_BACKEND := ops/test_conformance ops/test_attention ops/test_batches
+ANY_BACKEND := ops/test_conformance ops/test_attention ops/test_batches property/test_ties
 TESTS := $(filter $(BUILD)/tests/fuzz/% $(foreach room,$(ROOMS),$(BUILD)/tests/$(room)/test_%),$(TEST_BUILT)) \
          $(wildcard tests/cli/run.py $(ROOMS:%=tests/%/run_*.py) $(ROOMS:%=tests/%/run_*.sh))
 REAL_TESTS := $(filter $(BUILD)/tests/real/test_%,$(REAL_BUILT)) $(wildcard tests/real/run_*.py tests/real/run_*.sh)

@@ -94,11 +94,18 @@ static int find_key(const fb_rule *rule, const char *key)
     return -1;
 }
 
+/* The bit of a key in fb_bound_rule.given; 0 if the rule does not know it. */
+static uint64_t bit_of(const fb_rule *rule, const char *key)
+{
+    const int row = find_key(rule, key);
+
+    return row >= 0 && row < 64 ? UINT64_C(1) << row : 0;
+}
+
 /* A second value for a key would be a slip of the pen: which of the two was meant? */
 static fb_status give_once(fb_bound_rule *bound, const char *key)
 {
-    const int row = find_key(bound->rule, key);
-    const uint64_t bit = row >= 0 && row < 64 ? UINT64_C(1) << row : 0;
+    const uint64_t bit = bit_of(bound->rule, key);
 
     if ((bound->given & bit) != 0)
         return fb_fail(FB_USAGE, "rule '%s': '%s' is given twice", bound->rule->name,
@@ -193,8 +200,20 @@ static fb_status read_brackets(fb_parser *p, fb_bound_rule *bound)
     return FB_OK;
 }
 
-/* After the colon. At the top every further key must be this rule's; in brackets a key
- * that it does not know ends the list and is left to the wrapper. */
+/* Whether a key behind settings in brackets is the wrapper's: the rule does not know it, or
+ * has it already and the wrapper knows it too, as where all is written out. */
+static bool is_of_wrapper(const fb_parser *p, const fb_bound_rule *bound,
+                          const char *key)
+{
+    const fb_bound_rule *wrapper = p->around[p->depth - 2]; /* NULL: of a preset */
+    const bool is_given = (bound->given & bit_of(bound->rule, key)) != 0;
+
+    if (find_key(bound->rule, key) < 0) return true;
+    return is_given && wrapper != NULL && find_key(wrapper->rule, key) >= 0;
+}
+
+/* After the colon. At the top every further key must be this rule's; in brackets one that is
+ * the wrapper's ends the list. */
 static fb_status read_settings(fb_parser *p, fb_bound_rule *bound)
 {
     char key[WORD_BYTES];
@@ -205,7 +224,7 @@ static fb_status read_settings(fb_parser *p, fb_bound_rule *bound)
     while (*p->at == ',') {
         ahead = *p;
         ahead.at++;
-        if (p->depth > 1 && (!peek_key(&ahead, key) || find_key(bound->rule, key) < 0))
+        if (p->depth > 1 && (!peek_key(&ahead, key) || is_of_wrapper(p, bound, key)))
             return FB_OK;
         p->at++;
         FB_TRY(read_setting(p, bound));

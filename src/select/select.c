@@ -54,6 +54,7 @@ static void mark_shrunk(uint8_t *stays, int64_t n, struct protection p, int64_t 
 {
     int64_t left = k - 1;
 
+    memset(stays, 0, (size_t)n);
     stays[n - 1] = 1;
     for (int64_t j = 0; j < p.sink && j < n - 1 && left > 0; j++, left--)
         stays[j] = 1;
@@ -83,8 +84,10 @@ static fb_status keep_everything(fb_selection *out, int64_t n, uint8_t *stays)
 static fb_status keep_ends(fb_selection *out, const fb_selector *in,
                            struct protection p, uint8_t *stays)
 {
-    memset(stays, 0, (size_t)in->n);
-    mark_shrunk(stays, in->n, p, out->k);
+    if (out->k == p.sink + p.recent)
+        mark_protected(stays, in->n, p);
+    else
+        mark_shrunk(stays, in->n, p, out->k);
     for (int64_t s = 0; s < out->kept.n_slots; s++)
         FB_TRY(fb_kept_set(&out->kept, s, stays, in->n));
     return FB_OK;

@@ -25,6 +25,7 @@ static const char *const expressions[] = {
     "keydiff",
     "observed_attention",
     "blend(a2sf, snapkv:window=24)",
+    "blend(expected_attention:future=32, a2sf)",
     "adakv(tova)",
     "squeeze(snapkv:window=8)",
     "kvzip:piece=60",

@@ -30,6 +30,8 @@ static void an_expression_is_made_canonical(void **state)
             "adakv(lava:window=16,kernel=7,safeguard=0.3,form=floor,normalise=none)");
     becomes("blend(lava:window=16, recency, weights=0.5/0.5)",
             "blend(lava:window=16,kernel=7,recency,weights=0.5/0.5)");
+    becomes("cake_layers(window=16,lava)", /* both have a window */
+            "cake_layers(lava:window=32,kernel=7,window=16,tau1=1,tau2=1)");
     becomes("adakv(blend(random,h2o:recent=0.25))",
             "adakv(blend(random,h2o:recent=0.25,weights=0.7/"
             "0.3),safeguard=0.2,form=floor,normalise=none)");

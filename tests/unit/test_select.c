@@ -127,6 +127,18 @@ static void a_head_smaller_than_its_protection_shrinks_in_order(void **state)
     fb_selection_clear(&s);
 }
 
+static void a_head_as_large_as_its_protection_keeps_just_that(void **state)
+{
+    fb_selection s;
+
+    (void)state; /* the newest is none of them */
+    assert_ok(select_by(&s, "knorm", scores, N,
+                        (fb_protect){FB_PROTECT_EXPERIMENT, 3, 0}, 3));
+    kept_is(&s, 0, "0 1 2");
+    assert_false(s.shrunk);
+    fb_selection_clear(&s);
+}
+
 static void a_budget_of_the_whole_context_keeps_everything(void **state)
 {
     fb_selection s;
@@ -370,6 +382,7 @@ int main(void)
         cmocka_unit_test(higher_scores_stay_and_equal_ones_by_lower_position),
         cmocka_unit_test(protected_entries_stay_and_count),
         cmocka_unit_test(a_head_smaller_than_its_protection_shrinks_in_order),
+        cmocka_unit_test(a_head_as_large_as_its_protection_keeps_just_that),
         cmocka_unit_test(a_budget_of_the_whole_context_keeps_everything),
         cmocka_unit_test(a_window_rule_keeps_its_window_and_chooses_before_it),
         cmocka_unit_test(a_context_inside_the_window_falls_back_to_sinks_and_recents),
