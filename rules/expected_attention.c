@@ -70,23 +70,24 @@ static fb_tensor first_row(fb_ops *ops, const fb_signals *see)
     return fb_narrow(ops, see->layer_state, TOKENS, 0, 1);
 }
 
-/* Sums over the block of (q - mean)(q - mean)', [heads, d, d]; with those of the tokens
- * before by Chan, Golub and LeVeque 1983, Am. Stat. 37(3), eq. 2.1. */
-static fb_tensor products(fb_ops *ops, const fb_signals *see, int64_t skip,
-                          fb_tensor queries, fb_tensor mean)
+/* [heads, d, d] the covariance of the block's queries, and with it that of the tokens before:
+ * Chan, Golub and LeVeque 1983, Am. Stat. 37(3), eq. 2.1, divided by the number of tokens. */
+static fb_tensor join_covariance(fb_ops *ops, const fb_signals *see, int64_t skip,
+                                 fb_tensor queries, fb_tensor mean)
 {
     const int64_t d = see->head_dim, t = fb_size(ops, queries, TOKENS);
     const double share = fb_block_share(see, skip, t);
-    fb_tensor x = fb_add(ops, queries, mean, -1);
-    fb_tensor sum = fb_bmm(ops, x, true, x, false);
+    fb_tensor x = fb_add(ops, queries, mean, -1), before;
+    fb_tensor c = fb_scale(ops, fb_bmm(ops, x, true, x, false), 1 / (double)t);
 
-    if (share == 1) return sum;
-    sum = fb_add(ops, sum, fb_narrow(ops, see->layer_state, TOKENS, 1, d), 1);
-    x = fb_add(ops, mean, fb_narrow(ops, see->layer_state, TOKENS, 0, 1), -1);
-    return fb_add(ops, sum, fb_bmm(ops, x, true, x, false), (double)t * (1 - share));
+    if (see->layer_state.id == 0 || share == 1) return c;
+    before = fb_narrow(ops, see->layer_state, TOKENS, 1, d);
+    c = fb_mean_so_far(ops, see, skip, before, c, t);
+    x = fb_add(ops, mean, first_row(ops, see), -1);
+    return fb_add(ops, c, fb_bmm(ops, x, true, x, false), share * (1 - share));
 }
 
-/* [heads, 1 + d, d] of the queries before rotation: the mean; behind it the products. */
+/* [heads, 1 + d, d] of the queries before rotation: the mean; behind it the covariance. */
 static fb_tensor learn(fb_ops *ops, const fb_signals *see, const void *params)
 {
     const struct expected_attention *expected = params;
@@ -100,7 +101,7 @@ static fb_tensor learn(fb_ops *ops, const fb_signals *see, const void *params)
     all = fb_mean_so_far(ops, see, skip, first_row(ops, see), mean,
                          fb_size(ops, queries, TOKENS));
     if (expected->covariance == 0) return all;
-    return fb_cat(ops, all, products(ops, see, skip, queries, mean), TOKENS);
+    return fb_cat(ops, all, join_covariance(ops, see, skip, queries, mean), TOKENS);
 }
 
 /* k.C k, [kv_heads, r, m] for keys [kv_heads, m, d] and c [heads, d, d]. */
@@ -120,13 +121,12 @@ static fb_tensor spread(fb_ops *ops, const fb_signals *see, fb_tensor keys, fb_t
 }
 
 /* [heads, d, d] the covariance, turned on both sides by a mean rotation. */
-static fb_tensor covariance(fb_ops *ops, const fb_signals *see, int64_t skip,
-                            fb_tensor cosine, fb_tensor sine)
+static fb_tensor turned_covariance(fb_ops *ops, const fb_signals *see, fb_tensor cosine,
+                                   fb_tensor sine)
 {
     const int64_t d = see->head_dim;
     fb_tensor c = fb_narrow(ops, see->layer_state, TOKENS, 1, d);
 
-    c = fb_scale(ops, c, fb_block_share(see, skip, 1));
     c = fb_rotate(ops, c, cosine, sine, false);
     return fb_rotate(ops, fb_transpose(ops, c, 1, 2), cosine, sine, false);
 }
@@ -147,8 +147,7 @@ static fb_tensor attention(fb_ops *ops, const fb_signals *see, fb_tensor keys,
     z = fb_scale(ops, z, see->scale);
     if (expected->covariance != 0)
         z = fb_add(ops, z,
-                   spread(ops, see, keys,
-                          covariance(ops, see, expected->stat_skip, cosine, sine)),
+                   spread(ops, see, keys, turned_covariance(ops, see, cosine, sine)),
                    see->scale * see->scale / 2);
     return fb_mean(ops, fb_softmax(ops, z), 1);
 }

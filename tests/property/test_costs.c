@@ -167,6 +167,7 @@ static fb_signals signals_of(const scene *s, const struct fb_rotary *rotary)
                       .head_dim = d,
                       .n = n,
                       .m = n,
+                      .next = n,
                       .scale = 0.25,
                       .rotary = rotary};
 

@@ -179,6 +179,7 @@ static inline fb_signals shown_signals(const shown *s, int64_t layer)
         .head_dim = d,
         .n = s->shift + n,
         .m = n,
+        .next = s->shift + n,
         .scale = SHOWN_SCALE,
         .rotary = &rotary,
         .keys = fb_from_host(ops, FB_F32, 3, (int64_t[]){g, n, d}, own->keys),
