@@ -22,8 +22,8 @@ GOALS  := $(or $(MAKECMDGOALS),all)
 ifneq ($(filter all demo test,$(GOALS)),)
 MAKEFLAGS += -j$(shell nproc) # unless the command line says otherwise
 endif
-NEEDS  := $(if $(filter-out help clean web list-checks,$(GOALS)),build) $(if $(filter test%,$(GOALS))$(findstring /tests/,$(GOALS)),test) \
-          $(if $(filter test-torch%,$(GOALS)),torch) $(if $(filter test-real test-torch-real demo bench $(MODEL),$(GOALS)),model) $(if $(filter check% fuzz,$(GOALS)),check) \
+NEEDS  := $(if $(filter-out help clean web list-checks,$(GOALS)),build) $(if $(filter test% parity,$(GOALS))$(findstring /tests/,$(GOALS)),test) \
+          $(if $(filter test-torch% parity,$(GOALS)),torch) $(if $(filter test-real test-torch-real demo bench $(MODEL),$(GOALS)),model) $(if $(filter check% fuzz,$(GOALS)),check) \
           $(if $(filter digest-probe,$(GOALS)),cross)
 ifneq ($(strip $(NEEDS)),)
 ifneq ($(shell tools/setup.sh $(NEEDS) >&2 && echo done),done)
@@ -71,7 +71,7 @@ ifndef V
 .SILENT:
 endif
 
-.PHONY: all embed demo test test-real test-long test-torch test-torch-real test-torch-versions digest-probe bench fuzz web install clean help FORCE
+.PHONY: all embed demo test test-real test-long test-torch test-torch-real test-torch-versions digest-probe bench parity fuzz web install clean help FORCE
 all: $(if $(CLI_SOURCES),$(PROGRAM)) $(LIB) $(if $(filter release debug,$(VARIANT)),$(EMBED)) ## the program and the library (the default)
 
 # Loaded rules call what error.h, op.h and rule.h declare: with the hidden rest that is what
@@ -234,6 +234,9 @@ bench: $(BUILD)/bench/engine_bench $(MODEL) ## speed side by side with transform
 $(BUILD)/bench/%: bench/%.c $(LIB) $(BUILD)/flags
 	mkdir -p $(@D)
 	$(LINK_TEST)
+PARITY := $(BUILD)/tests/parity/keep
+parity: all $(PARITY) ## kept sets beside those of a fresh run of kvpress, on small random models
+	python=$$(bench/venv.sh) && $$python tests/parity/parity.py $(PARITY) $(PROGRAM) build/parity
 web: ## the chart library of the page anew, from npm; needs node
 	tools/web.sh
 install: all ## PREFIX=/usr/local DESTDIR=: program, library, headers, pkg-config file
@@ -250,4 +253,4 @@ help: ## this list
 	awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 	echo; echo "  VARIANT=release|debug|asan|tsan|cover   CC=gcc|clang   TUNE=native   WERROR=1   V=1"
 
--include $(LIB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(TEST_BUILT:=.d) $(REAL_BUILT:=.d) $(TORCH_BUILT:=.d) $(PROBE_OBJECTS:.o=.d)
+-include $(LIB_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(TEST_BUILT:=.d) $(REAL_BUILT:=.d) $(TORCH_BUILT:=.d) $(PARITY).d $(PROBE_OBJECTS:.o=.d)

@@ -8,7 +8,8 @@
  *     score[h, j]  =  w[j]  v[j].M^-1 v[j]
  *
  * then the mean over the query heads of a kv head. The first `stat_skip` tokens are left
- * out of all sums; they get the best score of the layer.
+ * out of all sums; they get the best score of the layer. In a stream the mean is over all
+ * queries so far.
  *
  * Reads    keys, values, queries of the whole text, the model's rotation.
  * Source   Yang et al. 2026, "Rethinking KV Cache Eviction via a Unified
@@ -47,7 +48,7 @@ static void choose(const void *params, fb_choices *choices)
     choices->reads =
         FB_READS_KEYS | FB_READS_VALUES | FB_READS_QUERIES | FB_READS_ROTATION;
     choices->compares = FB_COMPARES_HEADS;
-    choices->queries = INT64_MAX;
+    choices->layer_rows = 1; /* the mean query */
     choices->sink = cap->stat_skip;
     choices->min_tokens = cap->stat_skip + 1;
 }
@@ -73,20 +74,30 @@ static fb_tensor unit(fb_ops *ops, fb_tensor x)
     return fb_div(ops, x, fb_reshape(ops, length, 3, shape));
 }
 
+/* [heads, 1, d] the mean query before rotation. */
+static fb_tensor learn(fb_ops *ops, const fb_signals *see, const void *params)
+{
+    const struct cap *cap = params;
+    const int64_t shape[] = {see->heads, 1, see->head_dim};
+    const fb_tensor queries = fb_block_queries(ops, see, cap->stat_skip);
+    fb_tensor mean;
+
+    if (queries.id == 0) return fb_full(ops, 3, shape, 0);
+    mean = fb_reshape(ops, fb_mean(ops, queries, TOKENS), 3, shape);
+    return fb_mean_so_far(ops, see, cap->stat_skip, see->layer_state, mean,
+                          fb_size(ops, queries, TOKENS));
+}
+
 /* [kv_heads, r, d], one anchor for each query head. */
 static fb_tensor anchors(fb_ops *ops, const fb_signals *see, const struct cap *cap)
 {
-    const int64_t t = fb_size(ops, see->queries, TOKENS), d = see->head_dim;
-    const int64_t grouped[] = {see->kv_heads, see->heads / see->kv_heads, d};
+    const int64_t grouped[] = {see->kv_heads, see->heads / see->kv_heads,
+                               see->head_dim};
     fb_tensor cosine, sine, x;
 
-    fb_rotation(ops, see, see->next - t, 1, t, &cosine, &sine);
-    x = fb_rotate(ops, see->queries, cosine, sine, true);
-    x = fb_mean(ops, fb_narrow(ops, x, TOKENS, cap->stat_skip, t - cap->stat_skip),
-                TOKENS); /* [heads, d] */
-    x = fb_reshape(ops, x, 3, (int64_t[]){see->heads, 1, d});
     fb_rotation(ops, see, see->next, 1, cap->future, &cosine, &sine);
-    x = fb_rotate(ops, x, mean_row(ops, cosine), mean_row(ops, sine), false);
+    x = fb_rotate(ops, see->layer_state, mean_row(ops, cosine), mean_row(ops, sine),
+                  false);
     return fb_reshape(ops, x, 3, grouped);
 }
 
@@ -143,9 +154,10 @@ const fb_rule fb_rule_cap = {
     .summary = "values that no other entry relevant to the queries has",
     .family = "mixed",
     .source = "Yang et al. 2026, arXiv:2604.25975",
-    .runs = FB_RUNS_ONE_SHOT,
+    .runs = FB_RUNS_ONE_SHOT | FB_RUNS_STREAMING,
     .params = cap_params,
     .params_bytes = sizeof(struct cap),
     .choose = choose,
+    .learn = learn,
     .score = score,
 };

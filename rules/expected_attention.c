@@ -9,7 +9,8 @@
  *     score[g, j]  =  (mean over heads h of g of softmax_j z[h, j]  +  epsilon) ||v[g, j]||
  *
  * The first `stat_skip` tokens, whose queries and keys are unlike all others, are left out
- * of the statistics and of the softmax; they get the best score of the layer.
+ * of the statistics and of the softmax; they get the best score of the layer. In a stream the
+ * text's queries are all so far, also of tokens that have left.
  *
  * Reads    keys, values, queries of the whole text, the model's rotation.
  * Source   Devoto et al. 2025, "Expected Attention: KV Cache Compression by Estimating
@@ -50,7 +51,8 @@ static void choose(const void *params, fb_choices *choices)
     choices->reads =
         FB_READS_KEYS | FB_READS_VALUES | FB_READS_QUERIES | FB_READS_ROTATION;
     choices->compares = FB_COMPARES_LAYERS;
-    choices->queries = INT64_MAX;
+    choices->layer_rows = 1;
+    choices->layer_squares = expected->covariance;
     choices->sink = expected->stat_skip;
     choices->min_tokens = expected->stat_skip + 1;
 }
@@ -61,31 +63,54 @@ static fb_tensor mean_row(fb_ops *ops, fb_tensor x)
     return fb_reshape(ops, fb_mean(ops, x, 0), 2, (int64_t[]){1, fb_size(ops, x, 1)});
 }
 
-/* [heads, t - skip, d] the queries of the text, at the mean of the next positions. */
-static fb_tensor future_queries(fb_ops *ops, const fb_signals *see, int64_t skip,
-                                int64_t future)
+/* What was learnt of the mean; FB_NONE before anything was. */
+static fb_tensor first_row(fb_ops *ops, const fb_signals *see)
 {
-    const int64_t t = fb_size(ops, see->queries, TOKENS);
-    fb_tensor cosine, sine, queries;
-
-    fb_rotation(ops, see, see->next - t, 1, t, &cosine, &sine);
-    queries = fb_rotate(ops, see->queries, cosine, sine, true);
-    queries = fb_narrow(ops, queries, TOKENS, skip, t - skip);
-    fb_rotation(ops, see, see->next, 1, future, &cosine, &sine);
-    return fb_rotate(ops, queries, mean_row(ops, cosine), mean_row(ops, sine), false);
+    if (see->layer_state.id == 0) return FB_NONE;
+    return fb_narrow(ops, see->layer_state, TOKENS, 0, 1);
 }
 
-/* k.C k, [kv_heads, r, m] for keys [kv_heads, m, d] and the differences [heads, t, d] of
- * queries from their mean. */
-static fb_tensor spread(fb_ops *ops, const fb_signals *see, fb_tensor keys,
-                        fb_tensor difference)
+/* Sums over the block of (q - mean)(q - mean)', [heads, d, d]; with those of the tokens
+ * before by Chan, Golub and LeVeque 1983, Am. Stat. 37(3), eq. 2.1. */
+static fb_tensor products(fb_ops *ops, const fb_signals *see, int64_t skip,
+                          fb_tensor queries, fb_tensor mean)
+{
+    const int64_t d = see->head_dim, t = fb_size(ops, queries, TOKENS);
+    const double share = fb_block_share(see, skip, t);
+    fb_tensor x = fb_add(ops, queries, mean, -1);
+    fb_tensor sum = fb_bmm(ops, x, true, x, false);
+
+    if (share == 1) return sum;
+    sum = fb_add(ops, sum, fb_narrow(ops, see->layer_state, TOKENS, 1, d), 1);
+    x = fb_add(ops, mean, fb_narrow(ops, see->layer_state, TOKENS, 0, 1), -1);
+    return fb_add(ops, sum, fb_bmm(ops, x, true, x, false), (double)t * (1 - share));
+}
+
+/* [heads, 1 + d, d] of the queries before rotation: the mean; behind it the products. */
+static fb_tensor learn(fb_ops *ops, const fb_signals *see, const void *params)
+{
+    const struct expected_attention *expected = params;
+    const int64_t h = see->heads, d = see->head_dim, skip = expected->stat_skip;
+    const int64_t rows = expected->covariance != 0 ? 1 + d : 1;
+    const fb_tensor queries = fb_block_queries(ops, see, skip);
+    fb_tensor mean, all;
+
+    if (queries.id == 0) return fb_full(ops, 3, (int64_t[]){h, rows, d}, 0);
+    mean = fb_reshape(ops, fb_mean(ops, queries, TOKENS), 3, (int64_t[]){h, 1, d});
+    all = fb_mean_so_far(ops, see, skip, first_row(ops, see), mean,
+                         fb_size(ops, queries, TOKENS));
+    if (expected->covariance == 0) return all;
+    return fb_cat(ops, all, products(ops, see, skip, queries, mean), TOKENS);
+}
+
+/* k.C k, [kv_heads, r, m] for keys [kv_heads, m, d] and c [heads, d, d]. */
+static fb_tensor spread(fb_ops *ops, const fb_signals *see, fb_tensor keys, fb_tensor c)
 {
     const int64_t d = see->head_dim, g = see->kv_heads, r = see->heads / g;
-    const int64_t m = fb_size(ops, keys, TOKENS), t = fb_size(ops, difference, TOKENS);
-    fb_tensor c = fb_bmm(ops, difference, true, difference, false); /* [heads, d, d] */
+    const int64_t m = fb_size(ops, keys, TOKENS);
     fb_tensor turned, products;
 
-    c = fb_reshape(ops, fb_scale(ops, c, 1 / (double)t), 3, (int64_t[]){g, r * d, d});
+    c = fb_reshape(ops, c, 3, (int64_t[]){g, r * d, d});
     turned = fb_bmm(ops, keys, false, c, true); /* [kv_heads, m, r * d] */
     products = fb_mul(ops, fb_reshape(ops, turned, 3, (int64_t[]){g * m, r, d}),
                       fb_reshape(ops, keys, 3, (int64_t[]){g * m, 1, d}));
@@ -94,25 +119,37 @@ static fb_tensor spread(fb_ops *ops, const fb_signals *see, fb_tensor keys,
     return fb_transpose(ops, products, 1, 2);
 }
 
+/* [heads, d, d] the covariance, turned on both sides by a mean rotation. */
+static fb_tensor covariance(fb_ops *ops, const fb_signals *see, int64_t skip,
+                            fb_tensor cosine, fb_tensor sine)
+{
+    const int64_t d = see->head_dim;
+    fb_tensor c = fb_narrow(ops, see->layer_state, TOKENS, 1, d);
+
+    c = fb_scale(ops, c, fb_block_share(see, skip, 1));
+    c = fb_rotate(ops, c, cosine, sine, false);
+    return fb_rotate(ops, fb_transpose(ops, c, 1, 2), cosine, sine, false);
+}
+
 /* [kv_heads, m] expected attention to keys [kv_heads, m, d]. */
 static fb_tensor attention(fb_ops *ops, const fb_signals *see, fb_tensor keys,
                            const struct expected_attention *expected)
 {
     const int64_t d = see->head_dim, g = see->kv_heads, r = see->heads / g;
-    const fb_tensor queries =
-        future_queries(ops, see, expected->stat_skip, expected->future);
-    const fb_tensor mean = fb_mean(ops, queries, TOKENS); /* [heads, d] */
-    fb_tensor z = fb_bmm(ops, fb_reshape(ops, mean, 3, (int64_t[]){g, r, d}), false,
-                         keys, true); /* [kv_heads, r, m] */
-    fb_tensor difference;
+    fb_tensor cosine, sine, mean, z;
 
+    fb_rotation(ops, see, see->next, 1, expected->future, &cosine, &sine);
+    cosine = mean_row(ops, cosine);
+    sine = mean_row(ops, sine);
+    mean = fb_rotate(ops, first_row(ops, see), cosine, sine, false);
+    z = fb_bmm(ops, fb_reshape(ops, mean, 3, (int64_t[]){g, r, d}), false, keys,
+               true); /* [kv_heads, r, m] */
     z = fb_scale(ops, z, see->scale);
-    if (expected->covariance != 0) {
-        difference = fb_add(
-            ops, queries, fb_reshape(ops, mean, 3, (int64_t[]){see->heads, 1, d}), -1);
-        z = fb_add(ops, z, spread(ops, see, keys, difference),
+    if (expected->covariance != 0)
+        z = fb_add(ops, z,
+                   spread(ops, see, keys,
+                          covariance(ops, see, expected->stat_skip, cosine, sine)),
                    see->scale * see->scale / 2);
-    }
     return fb_mean(ops, fb_softmax(ops, z), 1);
 }
 
@@ -139,9 +176,10 @@ const fb_rule fb_rule_expected_attention = {
     .summary = "what queries to come, like those of the text, will look at",
     .family = "mixed",
     .source = "Devoto et al. 2025, arXiv:2510.00636",
-    .runs = FB_RUNS_ONE_SHOT,
+    .runs = FB_RUNS_ONE_SHOT | FB_RUNS_STREAMING,
     .params = expected_attention_params,
     .params_bytes = sizeof(struct expected_attention),
     .choose = choose,
+    .learn = learn,
     .score = score,
 };

@@ -8,7 +8,8 @@
  *
  * then the largest of the query heads of a kv head. The published first term is a sum of
  * cosines over distances, of keys before rotary embedding: the same number. Offsets are
- * 1, 2, 4, .. up to `offset` (offsets=powers) or 0 .. `offset` - 1 (offsets=next).
+ * 1, 2, 4, .. up to `offset` (offsets=powers) or 0 .. `offset` - 1 (offsets=next). In a stream
+ * the means are over all queries so far.
  *
  * Reads    keys, queries of the whole text, the model's rotation.
  * Source   Mao et al. 2026, "TriAttention: Efficient Long Reasoning with Trigonometric KV
@@ -48,7 +49,7 @@ static void choose(const void *params, fb_choices *choices)
     const struct trig *trig = params;
 
     choices->reads = FB_READS_KEYS | FB_READS_QUERIES | FB_READS_ROTATION;
-    choices->queries = INT64_MAX;
+    choices->layer_rows = 2; /* means of the queries and of their sizes */
     choices->group = FB_GROUP_MAX;
     choices->recent = trig->recent;
 }
@@ -82,6 +83,15 @@ static fb_tensor sizes(fb_ops *ops, fb_tensor x, int64_t c)
     return fb_sqrt(ops, fb_add(ops, fb_mul(ops, a, a), fb_mul(ops, b, b), 1));
 }
 
+/* Pairs of channels that the model turns. */
+static int64_t pairs(fb_ops *ops, const fb_signals *see)
+{
+    fb_tensor cosine, sine;
+
+    fb_rotation(ops, see, 0, 1, 1, &cosine, &sine);
+    return fb_size(ops, cosine, 1);
+}
+
 /* Rows of x [heads, m] with mean 0 and deviation (divisor N) 1. */
 static fb_tensor standardise(fb_ops *ops, fb_tensor x)
 {
@@ -95,25 +105,39 @@ static fb_tensor standardise(fb_ops *ops, fb_tensor x)
     return fb_div(ops, fb_add(ops, x, mean, -1), fb_maximum(ops, deviation, least));
 }
 
+/* [heads, 2, d]: the mean query before rotation; and of the sizes of its pairs, c of them. */
+static fb_tensor learn(fb_ops *ops, const fb_signals *see, const void *params)
+{
+    const int64_t h = see->heads, d = see->head_dim;
+    const fb_tensor queries = fb_block_queries(ops, see, 0);
+    const int64_t t = fb_size(ops, queries, TOKENS), c = pairs(ops, see);
+    const fb_tensor mean =
+        fb_reshape(ops, fb_mean(ops, queries, TOKENS), 3, (int64_t[]){h, 1, d});
+    const fb_tensor size = fb_reshape(ops, fb_mean(ops, sizes(ops, queries, c), TOKENS),
+                                      3, (int64_t[]){h, 1, c});
+    const fb_tensor rest = fb_full(ops, 3, (int64_t[]){h, 1, d - c}, 0);
+    const fb_tensor block =
+        fb_cat(ops, mean, fb_cat(ops, size, rest, CHANNELS), TOKENS);
+
+    (void)params;
+    return fb_mean_so_far(ops, see, 0, see->layer_state, block, t);
+}
+
 static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
 {
     const struct trig *trig = params;
-    const int64_t t = fb_size(ops, see->queries, TOKENS), d = see->head_dim;
+    const int64_t d = see->head_dim, c = pairs(ops, see);
     const int64_t g = see->kv_heads, h = see->heads, r = h / g;
-    fb_tensor cosine, sine, queries, mean, ahead, scores, beyond, size;
-    int64_t c;
+    const fb_tensor mean = fb_narrow(ops, see->layer_state, TOKENS, 0, 1);
+    fb_tensor cosine, sine, ahead, scores, beyond, size;
 
-    fb_rotation(ops, see, see->next - t, 1, t, &cosine, &sine);
-    c = fb_size(ops, cosine, 1);
-    queries = fb_rotate(ops, see->queries, cosine, sine, true);
-    mean = fb_reshape(ops, fb_mean(ops, queries, TOKENS), 3, (int64_t[]){h, 1, d});
     mean_rotation(ops, see, trig, &cosine, &sine);
     ahead = fb_rotate(ops, mean, cosine, sine, false);
     ahead = fb_reshape(ops, ahead, 3, (int64_t[]){g, r, d});
     scores = fb_bmm(ops, ahead, false, see->keys, true); /* [kv_heads, r, m] */
     if (trig->norm != 0) {
-        size = fb_reshape(ops, fb_mean(ops, sizes(ops, queries, c), TOKENS), 3,
-                          (int64_t[]){h, 1, c});
+        size = fb_narrow(ops, fb_narrow(ops, see->layer_state, TOKENS, 1, 1), CHANNELS,
+                         0, c);
         beyond = fb_add(ops, size, sizes(ops, mean, c), -1);
         beyond = fb_reshape(ops, beyond, 3, (int64_t[]){g, r, c});
         scores = fb_add(ops, scores,
@@ -129,9 +153,10 @@ const fb_rule fb_rule_trig = {
     .summary = "what the mean query, turned ahead, looks at; and lively keys",
     .family = "mixed",
     .source = "Mao et al. 2026, arXiv:2604.04921",
-    .runs = FB_RUNS_ONE_SHOT,
+    .runs = FB_RUNS_ONE_SHOT | FB_RUNS_STREAMING,
     .params = trig_params,
     .params_bytes = sizeof(struct trig),
     .choose = choose,
+    .learn = learn,
     .score = score,
 };

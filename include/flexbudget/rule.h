@@ -61,8 +61,11 @@ typedef struct fb_signals {
     fb_tensor attention_sum;    /* [heads, m] over every query that saw the entry; in
                                    `update` over those of the block */
     fb_tensor state;            /* [kv_heads, state_rows, m] what the entries carry */
-    fb_tensor position;         /* [kv_heads, m] absolute position, f32 */
-    fb_tensor random;           /* [kv_heads, m] uniform in (0, 1), by seed and place */
+    fb_tensor layer_state; /* [heads, rows, head_dim] what the rule has learnt, rows of
+                                   fb_choices.layer_rows and .layer_squares; in `learn`
+                                   FB_NONE before the first block */
+    fb_tensor position;    /* [kv_heads, m] absolute position, f32 */
+    fb_tensor random;      /* [kv_heads, m] uniform in (0, 1), by seed and place */
     fb_tensor future_attention; /* [heads, m] mean over question's and answer's rows */
     fb_tensor document_future;  /* [heads, m] mean over the rows of all questions of the
                                    document and their answers */
@@ -123,6 +126,14 @@ void fb_rotation(fb_ops *ops, const fb_signals *see, int64_t first, int64_t step
  * pair (j, j + c) by column j; `back`: the other way. One row of them is for all. */
 fb_tensor fb_rotate(fb_ops *ops, fb_tensor x, fb_tensor cosine, fb_tensor sine,
                     bool back);
+/* For `learn`, queries [heads, t, d] of a block before their rotation, without those among the
+ * first `skip` tokens of the text; FB_NONE: they are all such. */
+fb_tensor fb_block_queries(fb_ops *ops, const fb_signals *see, int64_t skip);
+/* The share that n tokens have in all those from the `skip`th on to the end of the block. */
+double fb_block_share(const fb_signals *see, int64_t skip, int64_t n);
+/* The mean over them [heads, rows, d] by that of the n of the block and that before. */
+fb_tensor fb_mean_so_far(fb_ops *ops, const fb_signals *see, int64_t skip,
+                         fb_tensor before, fb_tensor block, int64_t n);
 /* [kv_heads, rows, columns] numbers of the standard normal distribution, for random
  * projections: by `seed`, layer, kv head and place alone. */
 fb_tensor fb_normal(fb_ops *ops, const fb_signals *see, uint64_t seed, int64_t rows,
@@ -181,8 +192,12 @@ typedef struct fb_choices {
     int64_t window;  /* w: rows of `window_attention` */
     int64_t queries; /* last tokens whose queries are read; INT64_MAX: of all */
     int64_t planes; /* of the score, for its own `select`, each [kv_heads, m]; 0: one */
-    int64_t state_rows;   /* numbers that each entry carries, kept by `update` */
-    fb_group group;       /* query heads to kv heads; after pooling */
+    int64_t state_rows; /* numbers that each entry carries, kept by `update` */
+    int64_t
+        layer_rows; /* vectors of head_dim that each query head of a layer carries, */
+    int64_t
+        layer_squares; /* and matrices [head_dim, head_dim] behind them; by `learn` */
+    fb_group group;    /* query heads to kv heads; after pooling */
     int64_t pool_average; /* odd kernel over the scored entries; 0: none */
     int64_t pool_max;
     int64_t unscored_last; /* newest entries for which the score is not defined: kept */
@@ -386,6 +401,12 @@ typedef struct fb_rule {
      * `updates_at_events` instead at each eviction, before `score`, which has the same signals
      * and the new state; entries that came since the last have 0. */
     fb_tensor (*update)(fb_ops *ops, const fb_signals *see, const void *params);
+
+    /* Rules that learn from all queries: after each block of tokens, the layer's new state
+     * [heads, layer_rows + layer_squares * head_dim, head_dim] from the old one and the
+     * queries of the block, which are read here alone. A context that is read at once is one
+     * block. */
+    fb_tensor (*learn)(fb_ops *ops, const fb_signals *see, const void *params);
 
     /* Edits: new values [1, k, head_dim] of the entries that stay in a head; it is called
      * where some do not. */

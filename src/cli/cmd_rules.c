@@ -265,6 +265,17 @@ static void add_choices(const fb_bound_rule *bound, fb_text *out)
     fb_text_printf(out, "state      %lld bytes per entry%s\n",
                    (long long)c->state_rows * (long long)sizeof(float),
                    c->state_rows > 0 ? " (under --protocol stream)" : "");
+    if (c->layer_squares > 0)
+        fb_text_printf(
+            out,
+            "learns     (%lld + %lld x head_dim) x head_dim numbers per query "
+            "head (under --protocol stream)\n",
+            (long long)c->layer_rows, (long long)c->layer_squares);
+    else if (c->layer_rows > 0)
+        fb_text_printf(out,
+                       "learns     %lld x head_dim numbers per query head (under "
+                       "--protocol stream)\n",
+                       (long long)c->layer_rows);
 }
 
 static void add_runs(const fb_rule *rule, fb_text *out)

@@ -4,6 +4,8 @@
  */
 #include "engine/see.h"
 
+#include "base/number.h"
+
 /* struct fb_rotary: of the layers that are evicted from. */
 static fb_status rotary_tables(const void *self, fb_ops *ops, const int64_t *position,
                                int64_t n, fb_tensor *cosine, fb_tensor *sine)
@@ -26,9 +28,9 @@ struct fb_rotary fb_view_rotary(const fb_view *view)
 static fb_tensor see_queries(const fb_view *view)
 {
     const fb_model_facts *facts = view->engine->facts;
-    const int64_t t = fb_bound_rule_queries(view->rule, view->n);
     fb_ops *ops = view->engine->ops;
-    const int64_t all = fb_size(ops, view->seen.queries, 0);
+    const int64_t all = fb_size(ops, view->seen.queries, 0); /* or of a block */
+    const int64_t t = fb_smaller(fb_bound_rule_queries(view->rule, view->n), all);
     const fb_tensor last = fb_narrow(ops, view->seen.queries, 0, all - t, t);
 
     return fb_transpose(
@@ -96,6 +98,7 @@ fb_signals fb_view_layer(const fb_view *view, int64_t layer,
                     .m = view->m,
                     .next = view->engine->options.compact ? view->m : view->n,
                     .state = view->state,
+                    .layer_state = view->learnt,
                     .scale = view->engine->scale};
 
     if (reads & FB_READS_KEYS) s.keys = fb_cache_keys(view->cache, ops, layer);

@@ -18,7 +18,8 @@ typedef struct fb_view {
     /* [layers * kv_heads] of [m]; NULL: entry j is token j */
     int32_t *const *position;
     fb_layer_signals seen;
-    fb_tensor state; /* [kv_heads, rows, m] of the layer at work; or FB_NONE */
+    fb_tensor state;  /* [kv_heads, rows, m] of the layer at work; or FB_NONE */
+    fb_tensor learnt; /* [heads, rows, head_dim] of it; or FB_NONE */
 } fb_view;
 
 /* Signals of a layer, counted among those that do not slide, that the rule reads, and no

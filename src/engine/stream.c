@@ -21,7 +21,7 @@ enum { ROWS = 0, COLUMNS = 1, ENTRIES = 2 };
 int64_t fb_stream_last_queries(const fb_bound_rule *rule)
 {
     return fb_larger(fb_bound_rule_window(rule, INT64_MAX),
-                     fb_bound_rule_queries(rule, INT64_MAX));
+                     fb_bound_rule_choices(rule)->queries);
 }
 
 /* The last n rows of `before` and, behind it, x. */
@@ -91,11 +91,14 @@ static void open_signals(fb_stream *s, int64_t layer)
     fb_ops_move(engine->ops, before);
 }
 
-/* The queries that an event may want to see. */
+/* The queries that an event may want to see, and those of the block while it is at work for a
+ * rule that learns from them. */
 static void keep_queries(fb_stream *s, int64_t layer)
 {
     const fb_model_facts *facts = s->view.engine->facts;
-    const int64_t most = fb_stream_last_queries(s->view.rule);
+    const bool learns = fb_bound_rule_learns(s->view.rule);
+    const int64_t most =
+        fb_larger(fb_stream_last_queries(s->view.rule), learns ? s->block : 0);
     fb_ops *ops = s->view.engine->ops;
     fb_tensor q;
 
@@ -104,6 +107,45 @@ static void keep_queries(fb_stream *s, int64_t layer)
     q = fb_persist(ops, FB_ACCOUNT_signals, last_rows(ops, s->queries[layer], q, most));
     fb_release(ops, s->queries[layer]);
     s->queries[layer] = q;
+}
+
+/* The rule has seen the block's queries: those that no event wants go. */
+static void forget_queries(fb_stream *s, int64_t layer)
+{
+    const int64_t most = fb_stream_last_queries(s->view.rule);
+    const fb_tensor q = s->queries[layer];
+    fb_ops *ops = s->view.engine->ops;
+    fb_tensor last = FB_NONE;
+
+    if (fb_size(ops, q, ROWS) <= most) return;
+    if (most > 0)
+        last = fb_persist(ops, FB_ACCOUNT_signals, last_rows(ops, FB_NONE, q, most));
+    fb_release(ops, q);
+    s->queries[layer] = last;
+}
+
+/* What the rule knows of the layer, with the block's queries. */
+static void learn(fb_stream *s, int64_t layer, int64_t t)
+{
+    fb_ops *ops = s->view.engine->ops;
+    fb_view view = s->view;
+    const struct fb_rotary rotary = fb_view_rotary(&view);
+    fb_signals signals;
+    fb_tensor learnt;
+
+    if (!fb_bound_rule_learns(view.rule)) return;
+    view.n += t;
+    view.m += t;
+    view.seen = (fb_layer_signals){
+        .queries = last_rows(ops, FB_NONE, s->queries[layer], s->block)};
+    view.state = FB_NONE;
+    view.learnt = s->learnt[layer];
+    signals = fb_view_layer(&view, layer, &rotary);
+    learnt = fb_persist(ops, FB_ACCOUNT_signals,
+                        fb_bound_rule_learn(view.rule, ops, &signals));
+    fb_release(ops, s->learnt[layer]);
+    s->learnt[layer] = learnt;
+    forget_queries(s, layer);
 }
 
 /* The state of the block's entries is 0 before the rule has seen them. */
@@ -123,6 +165,7 @@ static void update_state(fb_stream *s, int64_t layer, int64_t t)
     view.m += t;
     view.seen = (fb_layer_signals){
         .sum = s->sum[layer], .block = s->rows[layer], .queries = s->queries[layer]};
+    view.learnt = FB_NONE;
     view.state =
         s->state[layer].id == 0 ? fresh : fb_cat(ops, s->state[layer], fresh, ENTRIES);
     signals = fb_view_layer(&view, layer, &rotary);
@@ -142,6 +185,7 @@ static void show_rule(fb_stream *s, int64_t layer, int64_t t)
     if (s->at + t == s->block) {
         (void)enter(engine, FB_SCOPE_score);
         update_state(s, layer, t);
+        learn(s, layer, t);
         fb_release(engine->ops, s->sum[layer]);
         fb_release(engine->ops, s->rows[layer]);
         s->sum[layer] = s->rows[layer] = FB_NONE;

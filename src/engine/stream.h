@@ -21,10 +21,11 @@ typedef struct fb_stream {
         *queries; /* [layers] of [.., H*d], the last that the rule reads; persistent */
     fb_tensor
         *state; /* [layers] of [G, rows, m]; persistent; FB_NONE: the rule has none */
-    fb_tensor *scores;    /* [layers] of an event; persistent */
-    fb_tensor *sum;       /* [layers] of [H, m at the end of the block]; persistent;
+    fb_tensor *learnt; /* [layers] of [H, rows, d]; persistent; FB_NONE: nothing yet */
+    fb_tensor *scores; /* [layers] of an event; persistent */
+    fb_tensor *sum;    /* [layers] of [H, m at the end of the block]; persistent;
                              FB_NONE: the rule reads none, or no block is at work */
-    fb_tensor *rows;      /* [layers] the same of [H, block, m at its end] */
+    fb_tensor *rows;   /* [layers] the same of [H, block, m at its end] */
     fb_segment *segments; /* [G] */
     int64_t events;
     int64_t highest;                   /* entries a head held, at most */

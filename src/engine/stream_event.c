@@ -67,6 +67,7 @@ static fb_status score_layer(fb_stream *s, int64_t layer)
     fb_scope_open(ops);
     s->view.seen = (fb_layer_signals){.queries = s->queries[layer]};
     s->view.state = s->state[layer];
+    s->view.learnt = s->learnt[layer];
     if (fb_bound_rule_window(s->view.rule, s->view.n) > 0)
         s->view.seen.rows = window_rows(s, layer);
     signals = fb_view_layer(&s->view, layer, &rotary);

@@ -24,7 +24,7 @@ static fb_status check_stream(const fb_stream *s)
                    (long long)s->chunk, (long long)s->k);
 }
 
-/* Of a layer of k entries a head: what they carry, and the last queries. */
+/* Of a layer of k entries a head: what they carry, what was learnt, the last queries. */
 static int64_t state_bytes(const fb_model_facts *facts, const fb_bound_rule *rule,
                            int64_t k)
 {
@@ -33,7 +33,11 @@ static int64_t state_bytes(const fb_model_facts *facts, const fb_bound_rule *rul
     const int64_t queries =
         fb_stream_last_queries(rule) * facts->heads * facts->head_dim;
 
-    return (carried + queries) * (int64_t)sizeof(float);
+    const int64_t learnt =
+        facts->heads * facts->head_dim *
+        fb_layer_state_rows(fb_bound_rule_choices(rule), facts->head_dim);
+
+    return (carried + learnt + queries) * (int64_t)sizeof(float);
 }
 
 /* What was left in the end becomes the variant's own; the stream too, if it goes on. */

@@ -96,6 +96,7 @@ static void join(fb_choices *into, const fb_choices *inner)
 static fb_status check_choices(const fb_bound_rule *bound)
 {
     const fb_choices *c = &bound->choices;
+    const int64_t own_layer = bound->own_layer_rows + bound->own_layer_squares;
 
     if (!fb_bound_rule_scores(bound) && bound->n_inner > 0)
         return fb_fail(FB_USAGE, "'%s' cannot go around a rule that %s nothing",
@@ -119,11 +120,20 @@ static fb_status check_choices(const fb_bound_rule *bound)
                        "rule '%s' has a state without `update`, or the other "
                        "way round",
                        bound->rule->name);
+    if ((own_layer > 0) != (bound->rule->learn != NULL) ||
+        (own_layer > 0 &&
+         (bound->rule->kind != FB_KIND_RULE || (c->reads & FB_READS_QUERIES) == 0)))
+        return fb_fail(
+            FB_DEFECT,
+            "rule '%s' has a state of layers without `learn` and queries, or "
+            "the other way round",
+            bound->rule->name);
     if ((c->reads & FB_READS_ATTENTION_BLOCK) != 0 && c->state_rows < 1)
         return fb_fail(FB_DEFECT,
                        "rule '%s' reads the attention of blocks but carries no state",
                        bound->rule->name);
-    if ((c->reads & FB_READS_QUERIES) != 0 && c->queries < 1)
+    if ((c->reads & FB_READS_QUERIES) != 0 && c->queries < 1 &&
+        !fb_bound_rule_learns(bound))
         return fb_fail(FB_DEFECT, "rule '%s' reads queries but does not say how many",
                        bound->rule->name);
     return FB_OK;
@@ -263,14 +273,21 @@ static fb_status check_chooser(const fb_rule *outer, const fb_bound_rule *inner)
                    inner->rule->name, outer->name);
 }
 
-/* Rows of the states of all inner rules. */
-static int64_t inner_state(const fb_bound_rule *bound)
+/* Its own states, and behind them those of all inner rules. */
+static void join_states(fb_bound_rule *bound)
 {
-    int64_t rows = 0;
+    fb_choices *c = &bound->choices;
 
-    for (int i = 0; i < bound->n_inner; i++)
-        rows += bound->inner[i]->choices.state_rows;
-    return rows;
+    bound->own_state = c->state_rows;
+    bound->own_layer_rows = c->layer_rows;
+    bound->own_layer_squares = c->layer_squares;
+    for (int i = 0; i < bound->n_inner; i++) {
+        const fb_choices *inner = &bound->inner[i]->choices;
+
+        c->state_rows += inner->state_rows;
+        c->layer_rows += inner->layer_rows;
+        c->layer_squares += inner->layer_squares;
+    }
 }
 
 fb_status fb_bound_rule_finish(fb_bound_rule *bound)
@@ -297,8 +314,7 @@ fb_status fb_bound_rule_finish(fb_bound_rule *bound)
     if (bound->rule->choose != NULL)
         bound->rule->choose(bound->params, &bound->choices);
     FB_TRY(fb_rule_check_choices(bound->rule, &bound->choices));
-    bound->own_state = bound->choices.state_rows;
-    bound->choices.state_rows += inner_state(bound);
+    join_states(bound);
     FB_TRY(check_choices(bound));
     FB_TRY(check_comparable(bound));
     FB_TRY(check_reference(bound));
@@ -467,6 +483,7 @@ int64_t fb_bound_rule_queries(const fb_bound_rule *rule, int64_t n)
 {
     const fb_choices *c = &rule->choices;
 
+    if (fb_bound_rule_learns(rule)) return n;
     return (c->reads & FB_READS_QUERIES) == 0 ? 0 : fb_smaller(c->queries, n);
 }
 
@@ -479,4 +496,14 @@ bool fb_bound_rule_streams(const fb_bound_rule *rule)
     for (int i = 0; i < rule->n_inner; i++)
         streams = streams && fb_bound_rule_streams(rule->inner[i]);
     return streams;
+}
+
+bool fb_bound_rule_learns(const fb_bound_rule *rule)
+{
+    return rule->choices.layer_rows > 0 || rule->choices.layer_squares > 0;
+}
+
+int64_t fb_layer_state_rows(const fb_choices *c, int64_t head_dim)
+{
+    return c->layer_rows + c->layer_squares * head_dim;
 }

@@ -17,8 +17,9 @@ struct fb_bound_rule {
     fb_choices choices; /* needs joined with the inner rules'; smoothing its own */
     int64_t own_state;  /* rows of its own state: the first of choices.state_rows, which
                            has those of the inner rules behind them */
-    char *text;         /* canonical */
-    const struct fb_peer *peer; /* by which it was named; or NULL */
+    int64_t own_layer_rows, own_layer_squares; /* the same of what it learns */
+    char *text;                                /* canonical */
+    const struct fb_peer *peer;                /* by which it was named; or NULL */
     int n_inner;
     fb_bound_rule *inner[FB_MAX_INNER];
 };
@@ -47,6 +48,14 @@ FB_MUST_USE fb_status fb_bound_rule_finish(fb_bound_rule *bound);
 FB_MUST_USE fb_status fb_bound_rule_check_moment(const fb_bound_rule *bound);
 /* The first file, from the outermost rule on, that one of its rules comes from; or NULL. */
 const fb_rule_file *fb_bound_rule_file(const fb_bound_rule *rule);
+/* What it sees itself: its own last queries, not those of the longest window; and what inner
+ * rule i sees: its part of the states (score.c). */
+fb_signals fb_bound_rule_own_signals(const fb_bound_rule *bound, fb_ops *ops,
+                                     const fb_signals *see);
+fb_signals fb_bound_rule_inner_signals(const fb_bound_rule *bound, int i, fb_ops *ops,
+                                       const fb_signals *see);
+/* What a function of the rule made; if it failed, that says whose it was. */
+fb_tensor fb_bound_rule_made(const fb_bound_rule *bound, fb_ops *ops, fb_tensor out);
 /* All that a rule can be asked for ends here: if it failed, that names the file. */
 fb_tensor fb_bound_rule_end(const fb_bound_rule *rule, fb_ops *ops, fb_tensor out);
 

@@ -24,6 +24,7 @@ enum {
     MOST_PLANES = 64,
     MOST_KERNEL = 4095,
     MOST_STATE = 1024,
+    MOST_SQUARES = 16,
 };
 
 static const double MOST_INT = 9007199254740992.0; /* doubles are exact up to 2^53 */
@@ -217,6 +218,7 @@ static fb_status check_functions(const fb_rule *rule)
         {"measure", rule->measure != NULL, ALLOCATION},
         {"select", rule->select != NULL, RULE | WRAPPER},
         {"update", rule->update != NULL, RULE},
+        {"learn", rule->learn != NULL, RULE},
         {"edit", rule->edit != NULL, EDIT},
     };
 
@@ -273,6 +275,8 @@ fb_status fb_rule_check_choices(const fb_rule *rule, const fb_choices *c)
         {"queries", c->queries, INT64_MAX},
         {"planes", c->planes, MOST_PLANES},
         {"state_rows", c->state_rows, MOST_STATE},
+        {"layer_rows", c->layer_rows, MOST_STATE},
+        {"layer_squares", c->layer_squares, MOST_SQUARES},
         {"group", (int64_t)c->group, FB_GROUP_LAYER},
         {"pool_average", c->pool_average, MOST_KERNEL},
         {"pool_max", c->pool_max, MOST_KERNEL},

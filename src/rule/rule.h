@@ -133,7 +133,7 @@ bool fb_bound_rule_reads_residual(const fb_bound_rule *rule);
 /* How it wants the context to be read again; NULL: not. */
 const fb_replay *fb_bound_rule_replay(const fb_bound_rule *rule);
 bool fb_replay_is_same(const fb_replay *a, const fb_replay *b);
-/* The last tokens whose queries it reads in a context of n, 0 for none. */
+/* The last tokens whose queries it reads in a context of n, 0 for none; all if it learns. */
 int64_t fb_bound_rule_queries(const fb_bound_rule *rule, int64_t n);
 
 /* Who draws random numbers: draws of different ones say nothing of each other. */
@@ -176,6 +176,12 @@ typedef enum fb_moment { FB_AFTER_BLOCK, FB_AT_EVENT } fb_moment;
  * other moment stays. */
 fb_tensor fb_bound_rule_update(const fb_bound_rule *rule, fb_ops *ops,
                                const fb_signals *see, fb_moment moment);
+/* What all its rules have learnt of a layer, [heads, fb_layer_state_rows, head_dim], after a
+ * block of tokens; `see` has the block's queries, and what they knew before. */
+fb_tensor fb_bound_rule_learn(const fb_bound_rule *rule, fb_ops *ops,
+                              const fb_signals *see);
+bool fb_bound_rule_learns(const fb_bound_rule *rule);
+int64_t fb_layer_state_rows(const fb_choices *choices, int64_t head_dim);
 /* Whether a state changes at an eviction. */
 bool fb_bound_rule_updates_at_events(const fb_bound_rule *rule);
 

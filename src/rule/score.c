@@ -22,37 +22,42 @@ static fb_tensor last_queries(fb_ops *ops, fb_tensor signal, int64_t most)
     return all > most ? fb_narrow(ops, signal, QUERIES, all - most, most) : signal;
 }
 
-/* A rule inside of others sees its own last queries, not those of the longest window. */
-static fb_signals own_signals(const fb_bound_rule *bound, fb_ops *ops,
-                              const fb_signals *see)
+fb_signals fb_bound_rule_own_signals(const fb_bound_rule *bound, fb_ops *ops,
+                                     const fb_signals *see)
 {
     const fb_choices *c = &bound->choices;
     fb_signals own = *see;
 
     if ((c->reads & FB_READS_WINDOW_ATTENTION) != 0)
         own.window_attention = last_queries(ops, see->window_attention, c->window);
-    if ((c->reads & FB_READS_QUERIES) != 0)
+    if ((c->reads & FB_READS_QUERIES) != 0 && c->queries > 0 && see->queries.id != 0)
         own.queries = last_queries(ops, see->queries, c->queries);
     return own;
 }
 
-/* What inner rule i sees: its part of the state. */
-static fb_signals inner_signals(const fb_bound_rule *bound, int i, fb_ops *ops,
-                                const fb_signals *see)
+fb_signals fb_bound_rule_inner_signals(const fb_bound_rule *bound, int i, fb_ops *ops,
+                                       const fb_signals *see)
 {
-    int64_t first = bound->own_state;
+    const fb_choices *c = &bound->inner[i]->choices;
+    const fb_choices before = {.layer_rows = bound->own_layer_rows,
+                               .layer_squares = bound->own_layer_squares};
+    int64_t state = bound->own_state,
+            learnt = fb_layer_state_rows(&before, see->head_dim);
     fb_signals inner = *see;
 
-    for (int j = 0; j < i; j++)
-        first += bound->inner[j]->choices.state_rows;
-    if (bound->inner[i]->choices.state_rows > 0)
-        inner.state = fb_narrow(ops, see->state, STATE, first,
-                                bound->inner[i]->choices.state_rows);
+    for (int j = 0; j < i; j++) {
+        state += bound->inner[j]->choices.state_rows;
+        learnt += fb_layer_state_rows(&bound->inner[j]->choices, see->head_dim);
+    }
+    if (c->state_rows > 0 && see->state.id != 0)
+        inner.state = fb_narrow(ops, see->state, STATE, state, c->state_rows);
+    if (fb_bound_rule_learns(bound->inner[i]) && see->layer_state.id != 0)
+        inner.layer_state = fb_narrow(ops, see->layer_state, STATE, learnt,
+                                      fb_layer_state_rows(c, see->head_dim));
     return inner;
 }
 
-/* What a function of the rule made; if it failed, that says whose it was. */
-static fb_tensor made_by(const fb_bound_rule *bound, fb_ops *ops, fb_tensor out)
+fb_tensor fb_bound_rule_made(const fb_bound_rule *bound, fb_ops *ops, fb_tensor out)
 {
     fb_ops_context(ops, "rule '%s'", bound->rule->name);
     return out;
@@ -150,12 +155,13 @@ static fb_tensor plain_score(const fb_bound_rule *bound, fb_ops *ops,
                              const fb_signals *see)
 {
     const int64_t scored = see->m - bound->choices.unscored_last;
-    const fb_signals own = own_signals(bound, ops, see);
+    const fb_signals own = fb_bound_rule_own_signals(bound, ops, see);
     fb_tensor score;
     fb_status status;
 
     if (fb_ops_status(ops) != FB_OK) return FB_NONE;
-    score = made_by(bound, ops, bound->rule->score(ops, &own, bound->params));
+    score =
+        fb_bound_rule_made(bound, ops, bound->rule->score(ops, &own, bound->params));
     if (bound->choices.planes > 1) {
         score = check_planes(bound, ops, score, see, see->m);
         return fb_narrow(ops, score, COLUMNS, 0, scored);
@@ -183,14 +189,15 @@ static fb_tensor score_of(const fb_bound_rule *bound, fb_ops *ops,
 
     if (bound->rule->kind == FB_KIND_RULE) return plain_score(bound, ops, see);
     for (int i = 0; i < bound->n_inner; i++) {
-        const fb_signals its = inner_signals(bound, i, ops, see);
+        const fb_signals its = fb_bound_rule_inner_signals(bound, i, ops, see);
 
         inner[i] = score_of(bound->inner[i], ops, &its);
         inner[i] = fb_narrow(ops, inner[i], COLUMNS, 0, scored);
     }
     if (fb_passes_scores(bound->rule)) return inner[0];
     if (fb_ops_status(ops) != FB_OK) return FB_NONE;
-    score = made_by(bound, ops, bound->rule->wrap(ops, see, inner, bound->params));
+    score = fb_bound_rule_made(bound, ops,
+                               bound->rule->wrap(ops, see, inner, bound->params));
     if (bound->choices.planes > 1) return check_planes(bound, ops, score, see, scored);
     status = check_shape(bound, ops, score, see, scored);
     if (status == FB_OK) return group(bound, ops, score, see);
@@ -242,7 +249,8 @@ fb_tensor fb_bound_rule_measure(const fb_bound_rule *rule, fb_ops *ops,
     rule = fb_choosing(rule);
     if (rule->rule->measure == NULL || fb_ops_status(ops) != FB_OK) return FB_NONE;
     fb_scope_open(ops);
-    score = made_by(rule, ops, rule->rule->measure(ops, see, score, rule->params));
+    score = fb_bound_rule_made(rule, ops,
+                               rule->rule->measure(ops, see, score, rule->params));
     return fb_bound_rule_end(rule, ops, fb_scope_return(ops, score));
 }
 
@@ -268,7 +276,8 @@ fb_tensor fb_bound_rule_order(const fb_bound_rule *rule, fb_ops *ops,
     fb_tensor order;
 
     if (chooser->rule->select == NULL) return in->scores;
-    order = made_by(chooser, ops, chooser->rule->select(ops, in, chooser->params));
+    order = fb_bound_rule_made(chooser, ops,
+                               chooser->rule->select(ops, in, chooser->params));
     if (fb_ops_status(ops) != FB_OK) return fb_bound_rule_end(rule, ops, FB_NONE);
     if (fb_n_dims(ops, order) == 2 && fb_size(ops, order, ROWS) == in->kv_heads &&
         fb_size(ops, order, COLUMNS) == columns)
@@ -279,93 +288,4 @@ fb_tensor fb_bound_rule_order(const fb_bound_rule *rule, fb_ops *ops,
                                chooser->rule->name, (long long)in->kv_heads,
                                (long long)columns));
     return fb_bound_rule_end(rule, ops, FB_NONE);
-}
-
-/* --- state --- */
-
-static fb_status check_state(const fb_bound_rule *bound, fb_ops *ops, fb_tensor state,
-                             const fb_signals *see)
-{
-    FB_TRY(fb_ops_status(ops));
-    if (fb_is_f32(ops, state) && fb_n_dims(ops, state) == 3 &&
-        fb_size(ops, state, 0) == see->kv_heads &&
-        fb_size(ops, state, STATE) == bound->own_state &&
-        fb_size(ops, state, 2) == see->m)
-        return FB_OK;
-    return fb_fail(FB_BUDGET,
-                   "rule '%s' has declared %lld numbers of state an entry and returned "
-                   "another shape; [%lld, %lld, %lld] was expected",
-                   bound->rule->name, (long long)bound->own_state,
-                   (long long)see->kv_heads, (long long)bound->own_state,
-                   (long long)see->m);
-}
-
-static bool changes_at(const fb_bound_rule *bound, fb_moment moment)
-{
-    return bound->choices.updates_at_events == (moment == FB_AT_EVENT);
-}
-
-static fb_tensor update_own(const fb_bound_rule *bound, fb_ops *ops,
-                            const fb_signals *see)
-{
-    const fb_signals own = own_signals(bound, ops, see);
-    const fb_tensor state =
-        made_by(bound, ops, bound->rule->update(ops, &own, bound->params));
-    const fb_status status = check_state(bound, ops, state, see);
-
-    if (status == FB_OK) return state;
-    fb_ops_refuse(ops, status);
-    return FB_NONE;
-}
-
-/* `out` grows by the rows of the rule and its inner ones. */
-static fb_tensor update_all(const fb_bound_rule *bound, fb_ops *ops,
-                            const fb_signals *see, fb_moment moment, fb_tensor out)
-{
-    if (bound->own_state > 0) {
-        const fb_tensor state =
-            changes_at(bound, moment) ? update_own(bound, ops, see) : see->state;
-
-        out = out.id == 0 ? state : fb_cat(ops, out, state, STATE);
-    }
-    for (int i = 0; i < bound->n_inner; i++) {
-        const fb_signals its = inner_signals(bound, i, ops, see);
-
-        out = update_all(bound->inner[i], ops, &its, moment, out);
-    }
-    return out;
-}
-
-fb_tensor fb_bound_rule_update(const fb_bound_rule *rule, fb_ops *ops,
-                               const fb_signals *see, fb_moment moment)
-{
-    if (rule->choices.state_rows == 0) return FB_NONE;
-    fb_scope_open(ops);
-    return fb_bound_rule_end(
-        rule, ops, fb_scope_return(ops, update_all(rule, ops, see, moment, FB_NONE)));
-}
-
-bool fb_bound_rule_updates_at_events(const fb_bound_rule *rule)
-{
-    bool updates = rule->own_state > 0 && rule->choices.updates_at_events;
-
-    for (int i = 0; i < rule->n_inner; i++)
-        updates = updates || fb_bound_rule_updates_at_events(rule->inner[i]);
-    return updates;
-}
-
-fb_tensor fb_bound_rule_score_once(const fb_bound_rule *rule, fb_ops *ops,
-                                   const fb_signals *see)
-{
-    const int64_t shape[] = {see->kv_heads, rule->choices.state_rows, see->m};
-    fb_signals own = *see;
-
-    if (rule->choices.state_rows > 0 && !fb_bound_rule_reads_block(rule)) {
-        own.state = fb_full(ops, 3, shape, 0);
-        own.state = fb_bound_rule_update(rule, ops, &own, FB_AFTER_BLOCK);
-        if (fb_ops_status(ops) != FB_OK) return FB_NONE;
-    }
-    if (fb_bound_rule_updates_at_events(rule))
-        own.state = fb_bound_rule_update(rule, ops, &own, FB_AT_EVENT);
-    return fb_bound_rule_score(rule, ops, &own);
 }

@@ -185,7 +185,7 @@ static void held_queries_move_with_the_newest_entries(void **state)
 
 static void a_budget_of_the_text_moves_nothing(void **state)
 {
-    static const char *const rules[] = {"h2o", "snapkv:window=4", "random"};
+    static const char *const rules[] = {"h2o", "snapkv:window=4", "expected_attention"};
     fb_answer answer[2];
     side s[2];
 

@@ -38,6 +38,9 @@ static const char *const expressions[] = {
     "keyformer",
     "lazyeviction",
     "blend(scissorhands, gkv:window=4)",
+    "expected_attention",
+    "cap",
+    "blend(trig, expected_attention:stat_skip=9)",
 };
 enum { RULES = sizeof expressions / sizeof expressions[0] };
 

@@ -36,6 +36,8 @@ static const char *const expressions[] = {
     "raas",
     "lazyeviction",
     "blend(scissorhands, h2o)",
+    "expected_attention:stat_skip=20,covariance=0",
+    "blend(trig, h2o)",
 };
 enum { RULES = sizeof expressions / sizeof expressions[0] };
 
@@ -376,6 +378,50 @@ static void more_state_than_declared_is_over_the_budget(void **state)
     fb_bound_rule_free(bound);
 }
 
+static void one_vector(const void *params, fb_choices *choices)
+{
+    (void)params;
+    choices->reads = FB_READS_QUERIES | FB_READS_KEYS;
+    choices->layer_rows = 1;
+}
+
+static fb_tensor two_vectors(fb_ops *ops, const fb_signals *see, const void *params)
+{
+    (void)params;
+    return fb_full(ops, 3, (int64_t[]){see->heads, 2, see->head_dim}, 0);
+}
+
+static fb_tensor looks_at_keys(fb_ops *ops, const fb_signals *see, const void *params)
+{
+    (void)params;
+    return fb_mean(ops, see->keys, 2);
+}
+
+static void more_learnt_than_declared_is_over_the_budget(void **state)
+{
+    const fb_rule greedy = {FB_RULE_HEAD,
+                            .name = "greedy",
+                            .summary = "learns more than it said",
+                            .family = "mixed",
+                            .source = "test",
+                            .runs = FB_RUNS_STREAMING,
+                            .choose = one_vector,
+                            .learn = two_vectors,
+                            .score = looks_at_keys};
+    fb_seeded_rule rule = {.seed = 0};
+    fb_bound_rule *bound;
+    fb_variant *variant;
+
+    (void)state;
+    assert_ok(fb_rule_bind(&bound, &greedy));
+    rule.rule = bound;
+    assert_fails(fb_stream_in(&variant, reading, &rule, context, &usual,
+                              &(fb_pace){60, 16, 0, true}),
+                 FB_BUDGET, "'greedy' has declared 1 rows of state a query head");
+    fb_ops_reset(r.ops);
+    fb_bound_rule_free(bound);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -389,6 +435,7 @@ int main(void)
         cmocka_unit_test(what_a_rule_holds_is_paid_from_the_budget),
         cmocka_unit_test(what_cannot_stream_says_why),
         cmocka_unit_test(more_state_than_declared_is_over_the_budget),
+        cmocka_unit_test(more_learnt_than_declared_is_over_the_budget),
     };
 
     return cmocka_run_group_tests(tests, open_all, close_all);

@@ -150,6 +150,13 @@ static void has_no_queries(const void *params, fb_choices *choices)
     choices->reads = FB_READS_QUERIES;
 }
 
+static void learns_without_learn(const void *params, fb_choices *choices)
+{
+    (void)params;
+    choices->reads = FB_READS_QUERIES;
+    choices->layer_rows = 1;
+}
+
 static void reads_past_and_future(const void *params, fb_choices *choices)
 {
     (void)params;
@@ -201,6 +208,8 @@ static void choices_that_make_no_sense_are_refused(void **state)
     refuses(&rule, FB_DEFECT, "reads window attention but sets no window");
     rule.choose = has_no_queries;
     refuses(&rule, FB_DEFECT, "reads queries but does not say how many");
+    rule.choose = learns_without_learn;
+    refuses(&rule, FB_DEFECT, "has a state of layers without `learn`");
     rule.choose = reads_past_and_future;
     refuses(&rule, FB_USAGE, "which is gone by then");
     rule.choose = reads_queries_and_future;
