@@ -138,6 +138,31 @@ static void every_entry_is_kept_as_often_as_its_share(void **state)
         }
 }
 
+static void check_control(numbers *r)
+{
+    const char *inner = small_inner(fb_rule_find("control"), r);
+    const int64_t n = (shown_draw(&text, ops, r, 24, 64), text.n);
+    const fb_protect protect = small_protect(r, n);
+    const int64_t k = number_int(r, 1, n - 1);
+    char control[SMALL_TEXT];
+    fb_selection s, drawn;
+
+    (void)snprintf(control, sizeof control, "control(%s)", inner);
+    small_select(&s, &text, inner, protect, k);
+    small_select(&drawn, &text, control, protect, k);
+    holds(drawn.n_protected == s.n_protected && drawn.free_choices == s.free_choices);
+    for (int64_t slot = 0; slot < s.kept.n_slots; slot++)
+        holds(drawn.kept.count[slot] == s.kept.count[slot]);
+    fb_selection_clear(&s);
+    fb_selection_clear(&drawn);
+}
+
+static void a_control_draws_as_many_of_every_head_as_its_rule_keeps(void **state)
+{
+    (void)state;
+    try_cases(200, check_control);
+}
+
 /* --- 23 --- */
 
 /* Weights exp(j / 3) of places j: the first draw, and the second given the first. */
@@ -230,6 +255,7 @@ int main(void)
         cmocka_unit_test(one_seed_draws_one_set_whatever_the_text),
         cmocka_unit_test(slots_are_drawn_independently_of_each_other),
         cmocka_unit_test(every_entry_is_kept_as_often_as_its_share),
+        cmocka_unit_test(a_control_draws_as_many_of_every_head_as_its_rule_keeps),
         cmocka_unit_test(draws_have_the_odds_of_their_weights),
         cmocka_unit_test(a_weight_of_zero_is_never_drawn_while_others_are_left),
     };

@@ -43,7 +43,7 @@ static inline const char *small_inner(const fb_rule *outer, numbers *r)
                                       "gkv:window=4",
                                       "h2o",
                                       "adakv(snapkv:window=4)",
-                                      "flat(keydiff)",
+                                      "flat(normalise(keydiff))",
                                       "chunk(paged,size=5)"};
     const bool passes = outer->kind == FB_KIND_CONTROL || outer->kind == FB_KIND_EDIT;
 
