@@ -100,7 +100,8 @@ static void compare(const fb_bound_rule *rule, numbers *r)
 
 static void check_all(numbers *r)
 {
-    shown_draw(&text, native, r, 4, 80);
+    /* of entries that are all alike a standardised score is the rounding of their mean */
+    shown_draw(&text, native, r, 12, 80);
     for (int i = 0; i < fb_rule_count(); i++) {
         fb_bound_rule *rule = small_bind(fb_rule_at(i), r);
 
