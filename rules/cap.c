@@ -58,12 +58,6 @@ static fb_tensor number(fb_ops *ops, double value)
     return fb_full(ops, 1, (int64_t[]){1}, value);
 }
 
-/* The mean over the first dimension of x [n, c], as one row. */
-static fb_tensor mean_row(fb_ops *ops, fb_tensor x)
-{
-    return fb_reshape(ops, fb_mean(ops, x, 0), 2, (int64_t[]){1, fb_size(ops, x, 1)});
-}
-
 /* x [kv_heads, rows, d] with every row at length 1. */
 static fb_tensor unit(fb_ops *ops, fb_tensor x)
 {
@@ -95,9 +89,8 @@ static fb_tensor anchors(fb_ops *ops, const fb_signals *see, const struct cap *c
                                see->head_dim};
     fb_tensor cosine, sine, x;
 
-    fb_rotation(ops, see, see->next, 1, cap->future, &cosine, &sine);
-    x = fb_rotate(ops, see->layer_state, mean_row(ops, cosine), mean_row(ops, sine),
-                  false);
+    fb_mean_rotation(ops, see, see->next, 1, cap->future, &cosine, &sine);
+    x = fb_rotate(ops, see->layer_state, cosine, sine, false);
     return fb_reshape(ops, x, 3, grouped);
 }
 

@@ -57,12 +57,6 @@ static void choose(const void *params, fb_choices *choices)
     choices->min_tokens = expected->stat_skip + 1;
 }
 
-/* The mean over the first dimension of x [n, c], as one row. */
-static fb_tensor mean_row(fb_ops *ops, fb_tensor x)
-{
-    return fb_reshape(ops, fb_mean(ops, x, 0), 2, (int64_t[]){1, fb_size(ops, x, 1)});
-}
-
 /* What was learnt of the mean; FB_NONE before anything was. */
 static fb_tensor first_row(fb_ops *ops, const fb_signals *see)
 {
@@ -138,9 +132,7 @@ static fb_tensor attention(fb_ops *ops, const fb_signals *see, fb_tensor keys,
     const int64_t d = see->head_dim, g = see->kv_heads, r = see->heads / g;
     fb_tensor cosine, sine, mean, z;
 
-    fb_rotation(ops, see, see->next, 1, expected->future, &cosine, &sine);
-    cosine = mean_row(ops, cosine);
-    sine = mean_row(ops, sine);
+    fb_mean_rotation(ops, see, see->next, 1, expected->future, &cosine, &sine);
     mean = fb_rotate(ops, first_row(ops, see), cosine, sine, false);
     z = fb_bmm(ops, fb_reshape(ops, mean, 3, (int64_t[]){g, r, d}), false, keys,
                true); /* [kv_heads, r, m] */

@@ -122,6 +122,9 @@ fb_tensor fb_redundancy(fb_ops *ops, const fb_signals *see, double alike,
  * (without the factor on their size that some scalings add: keys and queries have it). */
 void fb_rotation(fb_ops *ops, const fb_signals *see, int64_t first, int64_t step,
                  int64_t n, fb_tensor *cosine, fb_tensor *sine);
+/* The mean of these, a row each: how the mean of one vector at all the positions stands. */
+void fb_mean_rotation(fb_ops *ops, const fb_signals *see, int64_t first, int64_t step,
+                      int64_t n, fb_tensor *cosine, fb_tensor *sine);
 /* x [B, n, d] with the first 2c columns of row i rotated by row i of cosine, sine [n, c],
  * pair (j, j + c) by column j; `back`: the other way. One row of them is for all. */
 fb_tensor fb_rotate(fb_ops *ops, fb_tensor x, fb_tensor cosine, fb_tensor sine,

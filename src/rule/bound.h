@@ -44,6 +44,12 @@ static inline const fb_bound_rule *fb_choosing(const fb_bound_rule *rule)
 FB_MUST_USE fb_status fb_bound_rule_new(fb_bound_rule **out, const fb_rule *rule);
 /* After parameters and inner rules are set: choices and canonical text. */
 FB_MUST_USE fb_status fb_bound_rule_finish(fb_bound_rule *bound);
+/* around.c - whether a rule may stand around another; whether what a finished rule and its
+ * inner ones ask for goes together. FB_USAGE: what was written does not; FB_DEFECT: a rule is
+ * wrong. */
+FB_MUST_USE fb_status fb_rule_check_around(const fb_rule *outer,
+                                           const fb_bound_rule *inner);
+FB_MUST_USE fb_status fb_bound_rule_check(const fb_bound_rule *bound);
 /* A rule is scored once: all that it and its inner rules read is there at one moment. */
 FB_MUST_USE fb_status fb_bound_rule_check_moment(const fb_bound_rule *bound);
 /* The first file, from the outermost rule on, that one of its rules comes from; or NULL. */

@@ -35,6 +35,20 @@ void fb_rotation(fb_ops *ops, const fb_signals *see, int64_t first, int64_t step
     if (status != FB_OK) fb_ops_refuse(ops, status);
 }
 
+/* The mean over the first dimension of x [n, c], as one row. */
+static fb_tensor mean_row(fb_ops *ops, fb_tensor x)
+{
+    return fb_reshape(ops, fb_mean(ops, x, 0), 2, (int64_t[]){1, fb_size(ops, x, 1)});
+}
+
+void fb_mean_rotation(fb_ops *ops, const fb_signals *see, int64_t first, int64_t step,
+                      int64_t n, fb_tensor *cosine, fb_tensor *sine)
+{
+    fb_rotation(ops, see, first, step, n, cosine, sine);
+    *cosine = mean_row(ops, *cosine);
+    *sine = mean_row(ops, *sine);
+}
+
 fb_tensor fb_rotate(fb_ops *ops, fb_tensor x, fb_tensor cosine, fb_tensor sine,
                     bool back)
 {
