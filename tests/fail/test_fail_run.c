@@ -14,7 +14,7 @@
     "tasks: [{recall: {tokens: 32, pairs: 4, samples: 1}}]\n"                          \
     "rules: [full, knorm, oracle_document, drop_evidence, evidence_only, quantised, "  \
     "reread, \"merging(knorm)\", \"block(keydiff, size=5)\", "                         \
-    "\"control(adakv(keydiff))\"]\n"                                                     \
+    "\"control(adakv(keydiff))\"]\n"                                                   \
     "budgets: [50%]\n"                                                                 \
     "protocol: {protect: {sink: 1, recent: 2}}\n"
 
