@@ -64,7 +64,7 @@ static inline double shown_dot(const float *a, const float *b)
 static inline void shown_attend(const float *q, const float *keys, int64_t seen,
                                 int64_t n, float *row)
 {
-    double p[SHOWN_TOKENS], most = -INFINITY, sum = 0;
+    double p[SHOWN_TOKENS], most = -HUGE_VAL, sum = 0;
 
     for (int64_t j = 0; j < seen; j++) {
         p[j] = SHOWN_SCALE * shown_dot(q, keys + j * SHOWN_DIM);

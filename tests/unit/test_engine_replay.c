@@ -613,7 +613,8 @@ static void the_residual_is_the_cosine_around_attention(void **state)
         float *ours = reference_floats(r.ops, fb_reading_score(reading, 0, l));
 
         for (int i = 0; i < N; i++)
-            assert_near(ours[i], cosine(stream.before[l][i], stream.added[l][i]), 1e-6);
+            assert_near((double)ours[i],
+                        cosine(stream.before[l][i], stream.added[l][i]), 1e-6);
         fb_free(ours);
     }
     /* The last layer has an output for this alone. */
