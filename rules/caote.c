@@ -80,7 +80,7 @@ const fb_rule fb_rule_caote = {
     FB_RULE_HEAD,
     .kind = FB_KIND_WRAPPER,
     .name = "caote",
-    .summary = "how far what a rule's scores read moves without the entry",
+    .summary = "entries without which what a rule's scores read moves most",
     .family = "mixed",
     .source = "Goel et al. 2025, arXiv:2504.14051",
     .runs = FB_RUNS_ONE_SHOT | FB_RUNS_STREAMING,

@@ -67,7 +67,7 @@ const fb_rule fb_rule_compactor = {
     FB_RULE_HEAD,
     .kind = FB_KIND_WRAPPER,
     .name = "compactor",
-    .summary = "a rule and, the more leaves, a second: (noncausal, leverage)",
+    .summary = "two rules' scores; the more leaves, the more the second counts",
     .family = "mixed",
     .source = "Chari and Van Durme 2025, arXiv:2507.08143",
     .runs = FB_RUNS_ONE_SHOT,

@@ -86,7 +86,7 @@ static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
 const fb_rule fb_rule_kvzip = {
     FB_RULE_HEAD,
     .name = "kvzip",
-    .summary = "what the model looks at to say the context again",
+    .summary = "what the model looks at to repeat the context",
     .family = "attention",
     .source = "Kim et al. 2025, arXiv:2505.23416",
     .runs = FB_RUNS_ONE_SHOT,

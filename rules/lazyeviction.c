@@ -78,7 +78,7 @@ static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
 const fb_rule fb_rule_lazyeviction = {
     FB_RULE_HEAD,
     .name = "lazyeviction",
-    .summary = "shortest pause since the last look, measured by its longest so far",
+    .summary = "looked at lately, for the longest pause it has made so far",
     .family = "attention",
     .source = "Zhang et al. 2025, arXiv:2506.15969",
     .runs = FB_RUNS_ONE_SHOT | FB_RUNS_STREAMING,

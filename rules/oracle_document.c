@@ -17,6 +17,7 @@ static void choose(const void *params, fb_choices *choices)
 {
     (void)params;
     choices->reads = FB_READS_DOCUMENT_FUTURE;
+    choices->compares = FB_COMPARES_LAYERS;
 }
 
 static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
@@ -29,7 +30,7 @@ static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
 const fb_rule fb_rule_oracle_document = {
     FB_RULE_HEAD,
     .name = "oracle_document",
-    .summary = "keeps what all questions on the document will look at: a ceiling, not "
+    .summary = "what all questions on the document will look at: a ceiling, not "
                "deployable",
     .family = "reference",
     .source =

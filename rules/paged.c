@@ -1,4 +1,4 @@
-/* paged.c - large values behind small keys stay.
+/* paged.c - pages of large values with small keys stay.
  *
  *     score[g, j]  =  || v[g, j] ||_2  /  || k[g, j] ||_2
  *

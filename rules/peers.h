@@ -45,7 +45,7 @@ FB_PEER(kvpress, SnapKVPress, SCORER, "window_size=64,kernel_size=5",
 FB_PEER(kvpress, PyramidKVPress, PRESS, "window_size=64,kernel_size=5,beta=20",
         "pyramid(snapkv:window={window_size},kernel={kernel_size},beta={beta},"
         "form=kvpress)",
-        "", "it keeps up to some entries more than the ratio says")
+        "", "it keeps a few entries more than the ratio says")
 FB_PEER(kvpress, FinchPress, PRESS,
         "chunk_length==None,normalize_scores=True,rerotate_keys==True,window_size=32",
         "finch:window={window_size},normalise={normalize_scores}",

@@ -82,7 +82,7 @@ static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
 const fb_rule fb_rule_raas = {
     FB_RULE_HEAD,
     .name = "raas",
-    .summary = "pages that some query looked at last",
+    .summary = "pages that were looked at most recently",
     .family = "attention",
     .source = "Hu et al. 2025, arXiv:2502.11147",
     .runs = FB_RUNS_ONE_SHOT | FB_RUNS_STREAMING,

@@ -105,7 +105,7 @@ static fb_tensor select(fb_ops *ops, const fb_select_input *in, const void *para
 const fb_rule fb_rule_roco = {
     FB_RULE_HEAD,
     .name = "roco",
-    .summary = "most attention on average, and that which varied most",
+    .summary = "most attention on average, and those whose attention varied most",
     .family = "attention",
     .source = "Ren and Zhu 2024, arXiv:2402.06262",
     .runs = FB_RUNS_ONE_SHOT | FB_RUNS_STREAMING,

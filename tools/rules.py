@@ -19,9 +19,9 @@ Made by `tools/rules.py` from what `flexbudget rules NAME` prints, compared by `
 of a rule, and what was decided where sources contradict each other, stands in the heading of its file,
 `rules/NAME.c`. An expression is `name`, `name:key=value,...` or `wrapper(rule, key=value)`.
 
-{n} rules: {scoring} that score, {wrappers} wrappers, {allocations} allocations, {controls} control, {edits} edit.
+{n}: {scoring} rules (those of the family `reference` are rows to compare with), {wrappers} wrappers, {allocations} allocations, {controls} control, {edits} edit.
 
-| rule | kind | signal | what it keeps |
+| rule | kind | family | what it keeps |
 |---|---|---|---|
 """
 PRESETS = """
@@ -44,7 +44,7 @@ PEERS = """
 
 `{project}:NAME(argument=value, ...)` stands for an expression, `{{argument}}` being the value of an argument; {example}.
 A value in brackets is the only one there is. The budget is the experiment's. What the project sets besides is said on
-stderr, not set. {back}
+stderr, not set.{back}
 
 | name and arguments | expression | settings, and what is different nevertheless |
 |---|---|---|
@@ -52,7 +52,7 @@ stderr, not set. {back}
 PROJECTS = [
     {"project": "kvpress", "title": "kvpress 0.5.5",
      "example": "presses go into each other, as in\n`kvpress:AdaKVPress(SnapKVPress(window_size=32), alpha_safeguard=0.2)`",
-     "back": "`flexbudget export peer RESULTS` goes the other way."},
+     "back": " `flexbudget export peer RESULTS` goes the other way."},
     {"project": "kvfactory", "title": "KVCache-Factory", "example": "defaults are those of its runs on LongBench",
      "back": ""},
 ]

@@ -6,7 +6,7 @@
  * protection, top-k, moving entries, counting - is the engine's and the same for all
  * rules.
  *
- * A rule never sees the cache, the budget, the text, the task, memory, files or clocks.
+ * A score never sees the cache, the budget, the text, the task, memory, files or clocks.
  *
  * Words: *entry* - K and V of one token in one kv head of one layer. m - entries at the
  * event; n - tokens read; w - rows of the observation window; heads - query heads.
@@ -38,7 +38,7 @@ typedef enum fb_signal {
     FB_READS_POSITION = 1 << 4,
     FB_READS_RANDOM = 1 << 5,
     FB_READS_FUTURE = 1 << 6,  /* attention not yet paid: not deployable */
-    FB_READS_QUERIES = 1 << 7, /* and sets `queries` */
+    FB_READS_QUERIES = 1 << 7, /* and sets `queries`, or has `learn` */
     FB_READS_OUTPUT_WEIGHT = 1 << 8,
     FB_READS_ROTATION = 1 << 9,         /* and may call fb_rotation */
     FB_READS_ATTENTION_BLOCK = 1 << 10, /* in `update` alone */
@@ -129,7 +129,7 @@ void fb_mean_rotation(fb_ops *ops, const fb_signals *see, int64_t first, int64_t
  * pair (j, j + c) by column j; `back`: the other way. One row of them is for all. */
 fb_tensor fb_rotate(fb_ops *ops, fb_tensor x, fb_tensor cosine, fb_tensor sine,
                     bool back);
-/* For `learn`, queries [heads, t, d] of a block before their rotation, without those among the
+/* For `learn` (reads queries and rotation), queries [heads, t, d] of a block before rotation, without those among the
  * first `skip` tokens of the text; FB_NONE: they are all such. */
 fb_tensor fb_block_queries(fb_ops *ops, const fb_signals *see, int64_t skip);
 /* The share that n tokens have in all those from the `skip`th on to the end of the block. */

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/json.h"
+#include "base/number.h"
 #include "base/params.h"
 #include "cli/cli.h"
 #include "cli/rules_names.h"
@@ -233,6 +234,26 @@ static const char *compared(fb_compares compares)
                                            : "within a head alone";
 }
 
+/* What it holds of a layer beside the entries, while a text comes in. */
+static void add_held(const fb_bound_rule *bound, fb_text *out)
+{
+    static const char how[] =
+        "numbers per query head (under --protocol stream, from the budget)\n";
+    const fb_choices *c = fb_bound_rule_choices(bound);
+    const int64_t queries = fb_larger(c->window, c->queries);
+
+    if (!fb_bound_rule_streams(bound)) return;
+    if (queries > 0)
+        fb_text_printf(out, "holds      the last %lld queries: %lld x head_dim %s",
+                       (long long)queries, (long long)queries, how);
+    if (c->layer_squares > 0)
+        fb_text_printf(out, "learns     (%lld + %lld x head_dim) x head_dim %s",
+                       (long long)c->layer_rows, (long long)c->layer_squares, how);
+    else if (c->layer_rows > 0)
+        fb_text_printf(out, "learns     %lld x head_dim %s", (long long)c->layer_rows,
+                       how);
+}
+
 static void add_choices(const fb_bound_rule *bound, fb_text *out)
 {
     const fb_choices *c = fb_bound_rule_choices(bound);
@@ -243,10 +264,10 @@ static void add_choices(const fb_bound_rule *bound, fb_text *out)
     else
         fb_text_puts(out, "nothing: it is a row of an experiment");
     fb_text_puts(out, "\n");
-    if (c->pool_average > 0)
+    if (c->pool_average > 1)
         fb_text_printf(out, "smoothing  average over %lld\n",
                        (long long)c->pool_average);
-    if (c->pool_max > 0)
+    if (c->pool_max > 1)
         fb_text_printf(out, "smoothing  maximum over %lld\n", (long long)c->pool_max);
     if (c->unscored_last == 1)
         fb_text_puts(out, "keeps      the newest entry: it has no score\n");
@@ -265,17 +286,7 @@ static void add_choices(const fb_bound_rule *bound, fb_text *out)
     fb_text_printf(out, "state      %lld bytes per entry%s\n",
                    (long long)c->state_rows * (long long)sizeof(float),
                    c->state_rows > 0 ? " (under --protocol stream)" : "");
-    if (c->layer_squares > 0)
-        fb_text_printf(
-            out,
-            "learns     (%lld + %lld x head_dim) x head_dim numbers per query "
-            "head (under --protocol stream)\n",
-            (long long)c->layer_rows, (long long)c->layer_squares);
-    else if (c->layer_rows > 0)
-        fb_text_printf(out,
-                       "learns     %lld x head_dim numbers per query head (under "
-                       "--protocol stream)\n",
-                       (long long)c->layer_rows);
+    add_held(bound, out);
 }
 
 static void add_runs(const fb_rule *rule, fb_text *out)
@@ -300,7 +311,7 @@ static void one_text(const asked *a, fb_text *out)
     fb_text_printf(out, "%s - %s\n", rule->name, rule->summary);
     if (rule->source != NULL) fb_text_printf(out, "source     %s\n", rule->source);
     fb_text_printf(out, "kind       %s%s%s\n", kind_name(rule->kind),
-                   rule->family != NULL ? ", signal: " : "",
+                   rule->family != NULL ? ", family: " : "",
                    rule->family != NULL ? rule->family : "");
     if (bound != NULL) {
         fb_text_printf(out, "written    %s\n", fb_bound_rule_text(bound));

@@ -6,6 +6,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/number.h"
 #include "experiment/run_inside.h"
 
 static bool pays_state(const fb_plan *plan, const fb_cell *cell)
@@ -17,17 +18,21 @@ static bool pays_state(const fb_plan *plan, const fb_cell *cell)
 static fb_status entries_of(const fb_plan *plan, const fb_cell *cell, int64_t *out)
 {
     const fb_bound_rule *rule = plan->spec->rules[cell->rule].rule;
+    const int64_t chunk = fb_values_int(&plan->spec->values, FB_SET_chunk);
 
     *out = cell->k;
     if (!pays_state(plan, cell)) return FB_OK;
     *out = fb_stream_entries(fb_model_get_facts(plan->model), plan->shape.type, rule,
                              cell->k);
-    if (*out >= 1) return FB_OK;
-    return fb_fail(
-        FB_BUDGET,
-        "the last queries that rule '%s' holds take the whole budget of %lld "
-        "entries a head",
-        fb_bound_rule_text(rule), (long long)cell->k);
+    if (*out > chunk) return FB_OK;
+    return fb_fail(FB_BUDGET,
+                   "what rule '%s' holds beside entries takes %lld of the %lld that a "
+                   "head may have, and the rest does not hold a chunk of %lld tokens; "
+                   "take a larger budget, smaller chunks, fewer queries or statistics "
+                   "(a smaller window, covariance=0), or --metadata free",
+                   fb_bound_rule_get(rule)->name,
+                   (long long)(cell->k - fb_larger(*out, 0)), (long long)cell->k,
+                   (long long)chunk);
 }
 
 fb_status fb_run_stream(const fb_runner *run, const fb_cell *cell, fb_variant **out)

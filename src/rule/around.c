@@ -14,7 +14,8 @@ static fb_status check_allocation(const fb_rule *outer, const fb_rule *inner)
     if (outer->share == NULL && outer->spread != NULL && inner->spread == NULL)
         return FB_OK;
     if (outer->kind == FB_KIND_ALLOCATION)
-        return fb_fail(FB_USAGE, "'%s' around '%s': one of them can share the budget",
+        return fb_fail(FB_USAGE,
+                       "'%s' around '%s': only one of them can share the budget",
                        outer->name, inner->name);
     return fb_fail(FB_USAGE,
                    "'%s' shares the budget and must be outermost; write '%s(%s(...))'",
@@ -25,9 +26,8 @@ static fb_status check_control(const fb_rule *outer, const fb_rule *inner)
 {
     if (inner->kind != FB_KIND_CONTROL) return FB_OK;
     return fb_fail(FB_USAGE,
-                   "'%s' draws by chance what stays, so nothing goes around it; '%s' "
-                   "does",
-                   inner->name, outer->name);
+                   "'%s' cannot go around '%s', which draws by chance what stays",
+                   outer->name, inner->name);
 }
 
 /* Values are edited once all is chosen. */
@@ -118,9 +118,11 @@ static fb_status check_comparable(const fb_bound_rule *bound)
     return fb_fail(
         FB_USAGE,
         "'%s' sets the scores of different %s against each other, and those of "
-        "'%s' cannot be compared; write '%s(normalise(...))'",
+        "'%s' cannot be compared but within a %s; write '%s(normalise(%s))'",
         bound->rule->name, needs == FB_COMPARES_LAYERS ? "layers and heads" : "heads",
-        bound->inner[0]->rule->name, bound->rule->name);
+        bound->inner[0]->rule->name,
+        bound->choices.compares == FB_COMPARES_HEADS ? "layer" : "head",
+        bound->rule->name, bound->inner[0]->rule->name);
 }
 
 /* A row of an experiment has no hooks, and takes what the engine can do. */

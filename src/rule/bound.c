@@ -256,13 +256,21 @@ fb_tensor fb_bound_rule_end(const fb_bound_rule *rule, fb_ops *ops, fb_tensor ou
     return out;
 }
 
+/* The first two files of a tree. */
+static void add_file(const fb_bound_rule *rule, const fb_rule_file *files[2])
+{
+    if (rule->file != NULL && rule->file != files[0])
+        files[files[0] == NULL ? 0 : 1] = rule->file;
+    for (int i = 0; i < rule->n_inner; i++)
+        add_file(rule->inner[i], files);
+}
+
 const fb_rule_file *fb_bound_rule_file(const fb_bound_rule *rule)
 {
-    const fb_rule_file *file = rule->file;
+    const fb_rule_file *files[2] = {NULL, NULL};
 
-    for (int i = 0; file == NULL && i < rule->n_inner; i++)
-        file = fb_bound_rule_file(rule->inner[i]);
-    return file;
+    add_file(rule, files);
+    return files[1] == NULL ? files[0] : NULL;
 }
 
 void fb_bound_rule_about(const fb_bound_rule *rule, fb_text *out)

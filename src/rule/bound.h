@@ -52,7 +52,7 @@ FB_MUST_USE fb_status fb_rule_check_around(const fb_rule *outer,
 FB_MUST_USE fb_status fb_bound_rule_check(const fb_bound_rule *bound);
 /* A rule is scored once: all that it and its inner rules read is there at one moment. */
 FB_MUST_USE fb_status fb_bound_rule_check_moment(const fb_bound_rule *bound);
-/* The first file, from the outermost rule on, that one of its rules comes from; or NULL. */
+/* The file that its loaded rules come from; NULL: there are none, or they are of several. */
 const fb_rule_file *fb_bound_rule_file(const fb_bound_rule *rule);
 /* What it sees itself: its own last queries, not those of the longest window; and what inner
  * rule i sees: its part of the states (score.c). */

@@ -303,10 +303,9 @@ static void a_control_goes_around_all_that_evicts_and_nothing_around_it(void **s
     takes_around(control, "flat(random)");
     takes_around(control, "pyramid(adakv(chunk(random)))");
     refuses_around(control, "full", "cannot go around a rule that evicts nothing");
-    refuses_around(control, "control(knorm)", "so nothing goes around it");
+    refuses_around(control, "control(knorm)", "which draws by chance what stays");
     refuses_around(&sharer, "control(knorm)",
-                   "'control' draws by chance what stays, so nothing goes around it; "
-                   "'sharer' does");
+                   "'sharer' cannot go around 'control', which draws by chance");
 }
 
 static fb_tensor edit(fb_ops *ops, const fb_edit_input *in, const void *params)
@@ -327,7 +326,7 @@ an_edit_goes_around_all_but_a_control_which_alone_goes_around_it(void **state)
     takes_around(&editor, "knorm");
     takes_around(&editor, "pyramid(adakv(chunk(random)))");
     takes_around(fb_rule_find("control"), "merging(adakv(random))");
-    refuses_around(&editor, "control(knorm)", "so nothing goes around it");
+    refuses_around(&editor, "control(knorm)", "which draws by chance what stays");
     refuses_around(&editor, "merging(knorm)", "'merging' changes what is kept");
     refuses_around(&sharer, "merging(knorm)",
                    "must be outermost; write 'merging(sharer(...))'");

@@ -85,8 +85,9 @@ static void a_bad_expression_is_refused_with_what_would_be_right(void **state)
     refuses("adakv(full)", "evicts nothing");
     refuses("blend(oracle,h2o)", "gone by then");
     refuses("adakv(blend(snapkv,oracle))", "gone by then");
-    refuses("adakv(knorm)", "those of 'knorm' cannot be compared; write "
-                            "'adakv(normalise(...))'");
+    refuses("adakv(knorm)",
+            "those of 'knorm' cannot be compared but within a head; write "
+            "'adakv(normalise(knorm))'");
     refuses("adakv(blend(snapkv,vnorm))", "different heads");
     refuses("flat(keydiff)", "different layers and heads");
     refuses("adakv(lagkv)", "cannot be compared");
