@@ -9,7 +9,7 @@
  *
  * then the mean over the query heads of a kv head. The first `stat_skip` tokens are left
  * out of all sums; they get the best score of the layer. In a stream the mean is over all
- * queries so far.
+ * queries so far, and those left out are the oldest `stat_skip` entries.
  *
  * Reads    keys, values, queries of the whole text, the model's rotation.
  * Source   Yang et al. 2026, "Rethinking KV Cache Eviction via a Unified

@@ -10,7 +10,8 @@
  *
  * The first `stat_skip` tokens, whose queries and keys are unlike all others, are left out
  * of the statistics and of the softmax; they get the best score of the layer. In a stream the
- * text's queries are all so far, also of tokens that have left.
+ * text's queries are all so far, also of tokens that have left, and those left out of the
+ * softmax are the oldest `stat_skip` entries; the rule itself never evicts them.
  *
  * Reads    keys, values, queries of the whole text, the model's rotation.
  * Source   Devoto et al. 2025, "Expected Attention: KV Cache Compression by Estimating

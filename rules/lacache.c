@@ -13,7 +13,7 @@
  * with entries that no pass touches above all others. The score serves all budgets. A model
  * of no more than `span` layers has no rungs: its newest entries stay.
  *
- * Reads    positions.
+ * Reads    nothing but the places of entries.
  * Source   Shi et al. 2025, "LaCache: Ladder-Shaped KV Caching for Efficient Long-Context
  *          Modeling of Large Language Models", arXiv:2507.14204, and its code (start is 128 on
  *          LongBench, 4 for perplexity), which makes the cache itself larger by half of what a
@@ -51,7 +51,6 @@ static void choose(const void *params, fb_choices *choices)
 {
     const struct lacache *lacache = params;
 
-    choices->reads = FB_READS_POSITION;
     choices->compares = FB_COMPARES_LAYERS;
     choices->sink = lacache->start;
 }
@@ -128,7 +127,7 @@ static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
     const fb_tensor level =
         join(ops, join(ops, ends[0], survived(ops, &ladder, n)), ends[1]);
 
-    return fb_add(ops, see->position, level, (double)see->m); /* [kv_heads, m] */
+    return fb_add(ops, fb_rank(ops, row(ops, 1, see->m, 0)), level, (double)see->m);
 }
 
 const fb_rule fb_rule_lacache = {

@@ -4,9 +4,9 @@
  *                     * max over entries before the window of || v[g(h), j] ||_1
  *
  * with the maximum as pool, then the maximum over the query heads of a kv head. The factor
- * is one number for a head: it changes no order within the head and makes heads (and
- * layers) comparable, for a share of the budget between them. The window's own entries have
- * no score and are kept.
+ * is one number for a head: it changes no order within the head and makes heads comparable,
+ * for a share of the budget between them. The window's own entries have no score and are
+ * kept.
  *
  * Reads    attention of the last `window` queries, values.
  * Source   Shen et al. 2025, "LAVa: Layer-wise KV Cache Eviction with Dynamic Budget

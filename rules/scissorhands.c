@@ -40,9 +40,9 @@ static void choose(const void *params, fb_choices *choices)
     choices->recent = rule->recent;
 }
 
-/* Of each entry the queries of the block that paid less than their mean: [kv_heads, 1,
- * m]. */
-static fb_tensor count(fb_ops *ops, const fb_signals *see)
+/* For each query of the block 1 at the entries to which it paid less than its mean:
+ * [kv_heads, t, m]. */
+static fb_tensor lows(fb_ops *ops, const fb_signals *see)
 {
     const fb_tensor rows = fb_block_mean(ops, see); /* [kv_heads, t, m] */
     const fb_tensor seen = fb_block_seen(ops, see); /* [t, m] */
@@ -52,8 +52,14 @@ static fb_tensor count(fb_ops *ops, const fb_signals *see)
     const fb_tensor low =
         fb_less(ops, rows, fb_reshape(ops, share, 2, (int64_t[]){t, 1}));
 
-    return fb_reshape(ops, fb_sum(ops, fb_mul(ops, low, seen), 1), 3,
-                      (int64_t[]){see->kv_heads, 1, see->m});
+    return fb_mul(ops, low, seen);
+}
+
+/* The sum over queries [first, first + n) of them: [kv_heads, 1, m]. */
+static fb_tensor count(fb_ops *ops, fb_tensor low, int64_t first, int64_t n)
+{
+    return fb_reshape(ops, fb_sum(ops, fb_narrow(ops, low, 1, first, n), 1), 3,
+                      (int64_t[]){fb_size(ops, low, 0), 1, fb_size(ops, low, 2)});
 }
 
 /* State: count of the stretch at work, of the one before. */
@@ -61,13 +67,21 @@ static fb_tensor update(fb_ops *ops, const fb_signals *see, const void *params)
 {
     const struct scissorhands *rule = params;
     const int64_t t = fb_size(ops, see->block_attention, 1);
-    const fb_tensor now = fb_narrow(ops, see->state, 1, 0, 1);
-    const fb_tensor fresh = count(ops, see);
+    const fb_tensor low = lows(ops, see);
+    fb_tensor now = fb_narrow(ops, see->state, 1, 0, 1);
+    fb_tensor before = fb_narrow(ops, see->state, 1, 1, 1);
 
-    if ((see->n - 1) / rule->history != (see->n - t - 1) / rule->history)
-        return fb_cat(ops, fresh, now, 1);
-    return fb_cat(ops, fb_add(ops, now, fresh, 1), fb_narrow(ops, see->state, 1, 1, 1),
-                  1);
+    for (int64_t at = 0, n; at < t;
+         at += n) { /* a stretch, or what the block has of it */
+        const int64_t place = (see->n - t + at) % rule->history;
+        const int64_t left = rule->history - place;
+
+        n = t - at < left ? t - at : left;
+        if (place == 0) before = now;
+        now = place == 0 ? count(ops, low, at, n)
+                         : fb_add(ops, now, count(ops, low, at, n), 1);
+    }
+    return fb_cat(ops, now, before, 1);
 }
 
 static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)

@@ -33,8 +33,9 @@ enum { FB_RULE_ABI = 1 };
 typedef enum fb_signal {
     FB_READS_KEYS = 1 << 0,
     FB_READS_VALUES = 1 << 1,
-    FB_READS_WINDOW_ATTENTION = 1 << 2, /* and sets `window` */
-    FB_READS_ATTENTION_SUM = 1 << 3,    /* of a rule that streams: in `update` alone */
+    FB_READS_WINDOW_ATTENTION =
+        1 << 2, /* and sets `window`; of a stream: in `score` alone */
+    FB_READS_ATTENTION_SUM = 1 << 3, /* of a rule that streams: in `update` alone */
     FB_READS_POSITION = 1 << 4,
     FB_READS_RANDOM = 1 << 5,
     FB_READS_FUTURE = 1 << 6,  /* attention not yet paid: not deployable */

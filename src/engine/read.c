@@ -21,6 +21,7 @@ fb_status fb_reading_score_layer(fb_reading *reading, fb_scored_rule *rule,
                           .cache = reading->cache,
                           .n = reading->n,
                           .m = reading->n,
+                          .length = reading->n,
                           .seen = *seen,
                           .state = rule->state};
     const struct fb_rotary rotary = fb_view_rotary(&view);
@@ -73,6 +74,7 @@ static fb_status update_state(fb_reading *reading, fb_scored_rule *rule, int64_t
                     .cache = reading->cache,
                     .n = m,
                     .m = m,
+                    .length = reading->n,
                     .seen = {.block = rows}};
     const struct fb_rotary rotary = fb_view_rotary(&view);
     const fb_place before = fb_enter(reading->engine, FB_PHASE_context, FB_SCOPE_score);

@@ -15,7 +15,7 @@ static fb_status rotary_tables(const void *self, fb_ops *ops, const int64_t *pos
     fb_rope rope = facts->rope[FB_ROPE_GLOBAL];
 
     rope.size = 1;
-    return fb_rope_tables(ops, &rope, facts->rotary_dim / 2, view->n, position, n,
+    return fb_rope_tables(ops, &rope, facts->rotary_dim / 2, view->length, position, n,
                           cosine, sine);
 }
 

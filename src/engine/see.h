@@ -15,6 +15,7 @@ typedef struct fb_view {
     uint64_t seed, stream;
     const fb_cache *cache; /* m entries in every slot */
     int64_t n, m;          /* tokens read; entries of a head */
+    int64_t length;        /* of the text that rotations were made for */
     /* [layers * kv_heads] of [m]; NULL: entry j is token j */
     int32_t *const *position;
     fb_layer_signals seen;

@@ -223,8 +223,8 @@ static fb_status open_angles(fb_stream *s, int64_t t)
         position[i] = (compact ? s->view.m : s->view.n) + i;
         position[t + i] = s->view.n + i;
     }
-    status = fb_angles_of(s->view.engine, compact ? s->k : s->length, position,
-                          position + t, t, &s->angles);
+    status = fb_angles_of(s->view.engine, s->view.length, position, position + t, t,
+                          &s->angles);
     fb_free(position);
     return status;
 }

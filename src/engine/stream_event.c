@@ -64,6 +64,7 @@ static fb_status score_layer(fb_stream *s, int64_t layer)
     const struct fb_rotary rotary = fb_view_rotary(&s->view);
     fb_signals signals;
 
+    fb_ops_use_part(ops, fb_part_of_layer(ops, layer, s->view.engine->shape.layers));
     fb_scope_open(ops);
     s->view.seen = (fb_layer_signals){.queries = s->queries[layer]};
     s->view.state = s->state[layer];

@@ -52,6 +52,7 @@ static fb_status open_like(fb_stream **out, const fb_stream *like)
     *out = s;
     if (s == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a stream");
     *s = *like;
+    s->view.length = s->view.engine->options.compact ? s->k : s->length;
     s->cache = s->sliding = NULL;
     s->view.cache = NULL;
     s->queries = s->state = s->learnt = s->scores = s->sum = s->rows = NULL;

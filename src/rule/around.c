@@ -143,7 +143,7 @@ static fb_status check_reference(const fb_bound_rule *bound)
 /* Signals that are there when entries are chosen, after the context was read. */
 enum {
     SEEN_LATER = FB_READS_KEYS | FB_READS_VALUES | FB_READS_POSITION | FB_READS_RANDOM |
-                 FB_READS_OUTPUT_WEIGHT | FB_READS_ROTATION
+                 FB_READS_OUTPUT_WEIGHT
 };
 
 /* Block by block, entries are scored anew among those that are left. */
@@ -163,12 +163,12 @@ static fb_status check_block(const fb_bound_rule *bound)
     if (c->block == 0 ||
         ((c->reads & ~(uint32_t)SEEN_LATER) == 0 && c->state_rows == 0))
         return FB_OK;
-    return fb_fail(
-        FB_USAGE,
-        "'%s' scores entries anew as it chooses, and '%s' reads attention or "
-        "queries, which are gone by then",
-        bound->rule->name,
-        bound->n_inner > 0 ? bound->inner[0]->rule->name : bound->rule->name);
+    return fb_fail(FB_USAGE,
+                   "'%s' scores entries anew as it chooses, and '%s' reads attention, "
+                   "queries or rotations; those of the whole text are gone by then",
+                   bound->rule->name,
+                   bound->n_inner > 0 ? bound->inner[0]->rule->name
+                                      : bound->rule->name);
 }
 
 fb_status fb_bound_rule_check(const fb_bound_rule *bound)

@@ -286,6 +286,7 @@ fb_status fb_rule_check_choices(const fb_rule *rule, const fb_choices *c)
         {"block", c->block, INT32_MAX},
         {"min_tokens", c->min_tokens, INT32_MAX},
         {"replay.piece", c->replay.piece, INT64_MAX},
+        {"replay.draft", c->replay.draft, INT32_MAX},
         {"replay.overlap", c->replay.overlap, INT32_MAX},
         {"replay.sinks", c->replay.sinks, INT32_MAX},
         {"compares", (int64_t)c->compares, FB_COMPARES_LAYERS},

@@ -30,7 +30,9 @@ fb_signals fb_bound_rule_own_signals(const fb_bound_rule *bound, fb_ops *ops,
 
     if ((c->reads & FB_READS_WINDOW_ATTENTION) != 0)
         own.window_attention = last_queries(ops, see->window_attention, c->window);
-    if ((c->reads & FB_READS_QUERIES) != 0 && c->queries > 0 && see->queries.id != 0)
+    if (c->queries == 0) /* they are shown to `learn` alone */
+        own.queries = FB_NONE;
+    else if ((c->reads & FB_READS_QUERIES) != 0 && see->queries.id != 0)
         own.queries = last_queries(ops, see->queries, c->queries);
     return own;
 }
@@ -217,12 +219,11 @@ static fb_status check_numbers(const fb_bound_rule *bound, fb_ops *ops, fb_tenso
     status = fb_to_host(ops, score, host, (size_t)n * sizeof *host);
     for (int64_t i = 0; status == FB_OK && i < n; i++)
         if (isnan(host[i]))
-            status =
-                fb_fail(FB_DEFECT,
-                        "rule '%s': score of layer %lld, kv head %lld, position %lld "
-                        "is NaN",
-                        bound->text, (long long)see->layer,
-                        (long long)(i / m % see->kv_heads), (long long)(i % m));
+            status = fb_fail(FB_DEFECT,
+                             "rule '%s': score of layer %lld, kv head %lld, entry %lld "
+                             "is NaN",
+                             bound->text, (long long)see->layer,
+                             (long long)(i / m % see->kv_heads), (long long)(i % m));
     fb_free(host);
     return status;
 }

@@ -145,7 +145,7 @@ def names_of_a_file_are_names_of_the_run(folder):
 
 
 FAULTS = {
-    "nan_in_the_last_layer": "rule 'nan_in_the_last_layer': score of layer 1, kv head 0, position 0 is NaN",
+    "nan_in_the_last_layer": "rule 'nan_in_the_last_layer': score of layer 1, kv head 0, entry 0 is NaN",
     "wrong_shape": r"rule 'wrong_shape' returned a score of the wrong shape: \[3, 7\] came",
     "nothing": r"rule 'nothing' returned a score of the wrong shape: \[\] came",
     "whole_numbers": "rule 'whole_numbers' returned a score that is not of f32",

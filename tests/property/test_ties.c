@@ -208,7 +208,7 @@ static void check_faulty(numbers *r)
     bad_head = number_int(r, 0, text.kv_heads - 1);
     bad_place = number_int(r, 0, text.n - 1);
     (void)snprintf(place, sizeof place,
-                   "'faulty': score of layer %d, kv head %d, position %d is NaN",
+                   "'faulty': score of layer %d, kv head %d, entry %d is NaN",
                    (int)bad_layer, (int)bad_head, (int)bad_place);
     fb_scope_open(ops);
     for (int64_t l = 0; l <= bad_layer; l++) {

@@ -181,6 +181,83 @@ static void held_queries_move_with_the_newest_entries(void **state)
     fb_bound_rule_free(of_stream);
 }
 
+/* --- queries before rotation --- */
+
+static float learnt[MOST]; /* [heads, d] the mean in the first layer, as of last */
+
+static void choose_mean(const void *params, fb_choices *choices)
+{
+    (void)params;
+    choices->reads = FB_READS_KEYS | FB_READS_QUERIES | FB_READS_ROTATION;
+    choices->layer_rows = 1;
+}
+
+static fb_tensor learn_mean(fb_ops *ops, const fb_signals *see, const void *params)
+{
+    const int64_t shape[] = {see->heads, 1, see->head_dim};
+    const fb_tensor queries = fb_block_queries(ops, see, 0);
+    fb_tensor mean = fb_reshape(ops, fb_mean(ops, queries, 1), 3, shape);
+
+    (void)params;
+    mean =
+        fb_mean_so_far(ops, see, 0, see->layer_state, mean, fb_size(ops, queries, 1));
+    if (see->layer == 0)
+        assert_ok(fb_to_host(ops, mean, learnt,
+                             (size_t)(see->heads * see->head_dim) * sizeof *learnt));
+    return mean;
+}
+
+static fb_tensor score_keys(fb_ops *ops, const fb_signals *see, const void *params)
+{
+    (void)params;
+    return fb_mean(ops, see->keys, 2);
+}
+
+static void check_learnt(bool compact, const fb_bound_rule *rule, bool is_dynamic)
+{
+    const fb_seeded_rule seeded = {rule, 1};
+    float once[MOST];
+    double most = 0;
+    side s;
+    fb_rope *rope;
+
+    rig_open(&s.r, MODEL, NULL, &(fb_engine_options){.compact = compact});
+    rope = &((fb_model_facts *)(uintptr_t)s.r.engine->facts)->rope[FB_ROPE_GLOBAL];
+    if (is_dynamic) {
+        rope->kind = FB_ROPE_DYNAMIC;
+        rope->factor = 4;
+        rope->first_length = 20;
+    }
+    assert_ok(fb_read(&s.reading, s.r.engine, ids, N, &seeded, 1, 1));
+    memcpy(once, learnt, sizeof once);
+    for (int i = 0; i < MOST; i++)
+        most = fmax(most, fabs((double)once[i]));
+    assert_true(most > 0);
+    for (int64_t k = K; k <= N; k += N - K) {
+        memset(learnt, 0, sizeof learnt);
+        fb_variant_free(stream_by(&s, rule, k));
+        for (int i = 0; i < MOST; i++)
+            assert_true(fabs((double)learnt[i] - (double)once[i]) <= 2e-6 * most);
+    }
+    close_side(&s);
+}
+
+/* Also where frequencies hang on how long the text is (dynamic). */
+static void queries_before_rotation_are_those_of_one_pass(void **state)
+{
+    const fb_rule mean = {
+        FB_RULE_HEAD,          .name = "mean",
+        .choose = choose_mean, .learn = learn_mean,
+        .score = score_keys,   .runs = FB_RUNS_ONE_SHOT | FB_RUNS_STREAMING};
+    fb_bound_rule *rule;
+
+    (void)state;
+    assert_ok(fb_rule_bind(&rule, &mean));
+    for (int i = 0; i < 4; i++)
+        check_learnt(i % 2 == 1, rule, i / 2 == 1);
+    fb_bound_rule_free(rule);
+}
+
 /* --- what does not change --- */
 
 static void a_budget_of_the_text_moves_nothing(void **state)
@@ -250,6 +327,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_stand_where_they_are_numbered),
+        cmocka_unit_test(queries_before_rotation_are_those_of_one_pass),
         cmocka_unit_test(held_queries_move_with_the_newest_entries),
         cmocka_unit_test(a_budget_of_the_text_moves_nothing),
         cmocka_unit_test(positions_choose_the_same_entries),

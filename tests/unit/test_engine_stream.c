@@ -242,22 +242,19 @@ static void random_numbers_stay_with_their_entries(void **state)
     fb_bound_rule_free(rule);
 }
 
-/* The state of h2o after many chunks is what one pass sums up, as long as nothing leaves. */
-static void carried_sums_are_those_of_one_pass(void **state)
+/* What a rule carries after many chunks is what one pass makes, as long as nothing leaves. */
+static void check_one_pass(const char *expression)
 {
     fb_bound_rule *rule;
     fb_seeded_rule seeded;
     fb_reading *once;
     fb_variant *variant, *other;
 
-    (void)state;
-    assert_ok(fb_rule_parse(&rule, "h2o:recent=0"));
+    assert_ok(fb_rule_parse(&rule, expression));
     seeded = (fb_seeded_rule){rule, 0};
-    assert_ok(fb_read(&once, r.engine, context, CONTEXT, &seeded, 1, 1));
     /* the only eviction comes before the last chunk of 50: the first 100 tokens are there */
-    assert_ok(stream_by("h2o:recent=0", &none, 120, 50, &variant));
+    assert_ok(stream_by(expression, &none, 120, 50, &variant));
     assert_int_equal(fb_variant_selection(variant)->kept.count[0], 120);
-    fb_reading_free(once);
     assert_ok(fb_read(&once, r.engine, context, 100, &seeded, 1, 1));
     assert_ok(fb_evict(&other, once, 0, &none, 0, 70));
     for (int64_t s = 0; s < SLOTS; s++)
@@ -268,6 +265,17 @@ static void carried_sums_are_those_of_one_pass(void **state)
     fb_variant_free(other);
     fb_reading_free(once);
     fb_bound_rule_free(rule);
+}
+
+static void what_is_carried_is_that_of_one_pass(void **state)
+{
+    (void)state;
+    check_one_pass("h2o:recent=0");
+    check_one_pass("expected_attention");
+    check_one_pass("expected_attention:stat_skip=60,epsilon=0.01");
+    check_one_pass("cap");
+    check_one_pass("trig");
+    check_one_pass("blend(trig,expected_attention)");
 }
 
 static void a_stream_repeats_to_the_bit_alone_and_in_a_group(void **state)
@@ -430,7 +438,7 @@ int main(void)
         cmocka_unit_test(every_rule_that_says_so_streams),
         cmocka_unit_test(recency_leaves_sinks_and_the_newest),
         cmocka_unit_test(random_numbers_stay_with_their_entries),
-        cmocka_unit_test(carried_sums_are_those_of_one_pass),
+        cmocka_unit_test(what_is_carried_is_that_of_one_pass),
         cmocka_unit_test(a_stream_repeats_to_the_bit_alone_and_in_a_group),
         cmocka_unit_test(what_a_rule_holds_is_paid_from_the_budget),
         cmocka_unit_test(what_cannot_stream_says_why),

@@ -344,13 +344,16 @@ static void a_choice_block_by_block_needs_what_is_there_after_the_text(void **st
 
     (void)state;
     takes_around(block, "keydiff");
-    takes_around(block, "blend(leverage,recency)");
+    takes_around(block, "blend(vnorm,recency)");
+    refuses_around(block, "leverage",
+                   "'leverage' reads attention, queries or rotations");
     takes_around(fb_rule_find("control"), "block(knorm)");
     takes_around(fb_rule_find("merging"), "block(knorm)");
     refuses_around(block, "snapkv",
                    "'block' scores entries anew as it chooses, and 'snapkv' reads "
-                   "attention or queries, which are gone by then");
-    refuses_around(block, "oracle", "which are gone by then");
+                   "attention, queries or rotations; those of the whole text are "
+                   "gone by then");
+    refuses_around(block, "oracle", "are gone by then");
     refuses_around(block, "chunk(knorm)", "'chunk' chooses entries by the budget");
     refuses_around(block, "adakv(random)", "must be outermost");
     refuses_around(&sharer, "block(knorm)",
