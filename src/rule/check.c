@@ -25,6 +25,7 @@ enum {
     MOST_KERNEL = 4095,
     MOST_STATE = 1024,
     MOST_SQUARES = 16,
+    MOST_DRAFT = 65536,
 };
 
 static const double MOST_INT = 9007199254740992.0; /* doubles are exact up to 2^53 */
@@ -286,7 +287,7 @@ fb_status fb_rule_check_choices(const fb_rule *rule, const fb_choices *c)
         {"block", c->block, INT32_MAX},
         {"min_tokens", c->min_tokens, INT32_MAX},
         {"replay.piece", c->replay.piece, INT64_MAX},
-        {"replay.draft", c->replay.draft, INT32_MAX},
+        {"replay.draft", c->replay.draft, MOST_DRAFT},
         {"replay.overlap", c->replay.overlap, INT32_MAX},
         {"replay.sinks", c->replay.sinks, INT32_MAX},
         {"compares", (int64_t)c->compares, FB_COMPARES_LAYERS},
