@@ -1,9 +1,9 @@
 /* fading.c - a rule in a file of its own: large values stay, old ones fade.
  *
- *     score[g, j]  =  log ||v_j||_2  +  p_j / life
+ *     score[g, j]  =  ||v_j||_2  *  e^( (p_j - n) / life )
  *
  * In words: an entry is worth the size of its value, times e^(-1) for every `life` tokens
- * that it is old; the logarithm has the same order. It believes that attention moves by
+ * that it is old. It believes that attention moves by
  * large values, and that text looks back less and less.
  *
  * Reads    values, positions.
@@ -35,9 +35,11 @@ static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
 {
     const struct fading *fading = params;
     const fb_tensor square = fb_mul(ops, see->values, see->values);
-    const fb_tensor size = fb_log(ops, fb_sum(ops, square, WIDTH)); /* twice the log */
+    const fb_tensor size = fb_sqrt(ops, fb_sum(ops, square, WIDTH));
+    const fb_tensor now = fb_full(ops, 1, (int64_t[]){1}, (double)see->n);
+    const fb_tensor age = fb_add(ops, see->position, now, -1); /* below 0 */
 
-    return fb_add(ops, fb_scale(ops, size, 0.5), see->position, 1 / fading->life);
+    return fb_mul(ops, size, fb_exp(ops, fb_scale(ops, age, 1 / fading->life)));
 }
 
 static const fb_rule fading = {

@@ -34,6 +34,10 @@ static fb_status check_control(const fb_rule *outer, const fb_rule *inner)
 static fb_status check_edit(const fb_rule *outer, const fb_rule *inner)
 {
     if (inner->kind != FB_KIND_EDIT || outer->kind == FB_KIND_CONTROL) return FB_OK;
+    if (outer->kind == FB_KIND_EDIT)
+        return fb_fail(FB_USAGE,
+                       "'%s' around '%s': only one of them can change what is kept",
+                       outer->name, inner->name);
     return fb_fail(
         FB_USAGE,
         "'%s' changes what is kept and must be outermost; write '%s(%s(...))'",

@@ -8,10 +8,15 @@
 #include "base/params.h"
 #include "base/text.h"
 #include "rule/check.h"
+#include "rule/parse.h"
 
 #include <string.h>
 
-enum { TEXT_BYTES = 4096, UNDEPLOYABLE = FB_READS_FUTURE | FB_READS_DOCUMENT_FUTURE };
+enum {
+    TEXT_BYTES = 16384,
+    /* more than inner rules and parameters can have */ UNDEPLOYABLE =
+        FB_READS_FUTURE | FB_READS_DOCUMENT_FUTURE
+};
 
 static bool shares(const fb_rule *rule)
 {
@@ -112,6 +117,12 @@ static fb_status print_text(fb_bound_rule *bound)
     if (bound->n_inner > 0) fb_text_puts(&text, ")");
     status = fb_text_status(&params);
     if (status == FB_OK) status = fb_text_status(&text);
+    if (status == FB_OK && text.n > FB_PARSE_LONGEST)
+        status =
+            fb_fail(FB_USAGE,
+                    "rule '%s' has %zu bytes with all its settings written out; at "
+                    "most %d can be read",
+                    bound->rule->name, text.n, FB_PARSE_LONGEST);
     if (status == FB_OK) {
         bound->text = fb_strdup(fb_text_string(&text));
         if (bound->text == NULL) status = fb_fail(FB_NO_MEMORY, "no memory for a rule");
@@ -338,7 +349,8 @@ int64_t fb_bound_rule_queries(const fb_bound_rule *rule, int64_t n)
 
 bool fb_bound_rule_streams(const fb_bound_rule *rule)
 {
-    const uint32_t whole = FB_READS_RESIDUAL | FB_READS_REPLAY;
+    const uint32_t whole = FB_READS_RESIDUAL | FB_READS_REPLAY | FB_READS_FUTURE |
+                           FB_READS_DOCUMENT_FUTURE;
     bool streams = (rule->rule->runs & FB_RUNS_STREAMING) != 0 &&
                    (rule->choices.reads & whole) == 0;
 

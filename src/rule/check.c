@@ -25,7 +25,7 @@ enum {
     MOST_KERNEL = 4095,
     MOST_STATE = 1024,
     MOST_SQUARES = 16,
-    MOST_DRAFT = 65536,
+    MOST_DRAFT = 4096,
 };
 
 static const double MOST_INT = 9007199254740992.0; /* doubles are exact up to 2^53 */

@@ -327,7 +327,8 @@ an_edit_goes_around_all_but_a_control_which_alone_goes_around_it(void **state)
     takes_around(&editor, "pyramid(adakv(chunk(random)))");
     takes_around(fb_rule_find("control"), "merging(adakv(random))");
     refuses_around(&editor, "control(knorm)", "which draws by chance what stays");
-    refuses_around(&editor, "merging(knorm)", "'merging' changes what is kept");
+    refuses_around(&editor, "merging(knorm)",
+                   "only one of them can change what is kept");
     refuses_around(&sharer, "merging(knorm)",
                    "must be outermost; write 'merging(sharer(...))'");
     refuses_around(&wrapper, "merging(knorm)", "must be outermost");
