@@ -101,7 +101,7 @@ def test_lines_hold_what_the_results_say(folder):
 def test_the_example_of_the_document_reads_the_tensors(folder):
     """docs/KEPT.md: the first block of Python that reads a file with nothing but itself"""
     text = (ROOT / "docs/KEPT.md").read_text()
-    code = re.search(r"```python\n(def read_kept.*?)```", text, re.S)[1]
+    code = re.search(r"```python\n(import json, pathlib, struct\n\ndef read_kept.*?)```", text, re.S)[1]
     scope = {"json": json, "struct": struct}
     exec(code, scope)  # pylint: disable=exec-used
     cells = scope["read_kept"](pathlib.Path(folder, "kept.safetensors"))
