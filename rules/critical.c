@@ -56,11 +56,12 @@ static fb_tensor count_first(fb_ops *ops, const fb_select_input *in,
 {
     const int64_t n_protected = in->m - fb_size(ops, in->scores, 1);
     double count[FB_MAX_KV_HEADS];
-    int64_t sum = 0, sure;
+    int64_t sum = 0, mean, sure;
 
     for (int64_t g = 0; g < in->kv_heads; g++)
         sum += in->k[g] + n_protected;
-    sure = (int64_t)((double)(sum / in->kv_heads) * critical->safeguard);
+    mean = sum / in->kv_heads;
+    sure = (int64_t)((double)mean * critical->safeguard);
     for (int64_t g = 0; g < in->kv_heads; g++) {
         int64_t first = (int64_t)((double)(in->k[g] + n_protected) * critical->first);
 

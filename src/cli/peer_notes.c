@@ -84,7 +84,7 @@ static void say_group(const fb_spec *spec, const fb_text *notes, int first)
         if (i == first) (void)fb_bound_rule_peers(spec->rules[i].rule, &peer, 1);
         fb_text_printf(&labels, "%s'%s'", i == first ? "" : ", ", spec->rules[i].label);
     }
-    if (labels.n > 0)
+    if (labels.n > 0 && peer != NULL)
         fb_say_note("note: %s runs %s%s", fb_peer_project_find(peer->project)->title,
                     fb_text_string(&labels), fb_text_string(&notes[first]));
     fb_text_clear(&labels);

@@ -122,6 +122,7 @@ static fb_status choose_or_copy(fb_variant *variant, const struct eviction *how)
 {
     fb_selection *selection = &variant->selection;
 
+    FB_ASSERT(how->given != NULL || how->protect != NULL);
     if (how->given == NULL)
         return choose(variant, how->rule, how->protect, how->protect_last, how->k);
     selection->budget_entries = how->k;

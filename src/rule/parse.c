@@ -20,6 +20,7 @@
  */
 #include "rule/parse.h"
 
+#include "base/check.h"
 #include "base/params.h"
 #include "rule/mistake.h"
 
@@ -267,9 +268,12 @@ fb_status fb_parse_rule(fb_parser *p, fb_bound_rule **out)
 /* A complete rule: what is wrong with all of it is said of its name. */
 static fb_status finish(fb_parser *p, fb_bound_rule *bound, const char *from)
 {
-    const fb_rule *rule = bound->rule;
-    fb_status status = fb_bound_rule_finish(bound);
+    const fb_rule *rule;
+    fb_status status;
 
+    FB_ASSERT(bound != NULL);
+    rule = bound->rule;
+    status = fb_bound_rule_finish(bound);
     if (status == FB_OK) return FB_OK;
     fb_parse_point(p, from,
                    bound->peer != NULL ? (size_t)(p->at - from)

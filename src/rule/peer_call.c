@@ -44,9 +44,8 @@ static size_t value_length(const char *at)
             quote = at[n];
         } else if (strchr("([{", at[n]) != NULL) {
             depth++;
-        } else if (strchr(")]}", at[n]) != NULL && depth-- == 0) {
-            break;
-        } else if (at[n] == ',' && depth == 0) {
+        } else if ((at[n] == ',' && depth == 0) ||
+                   (strchr(")]}", at[n]) != NULL && depth-- == 0)) {
             break;
         }
     }

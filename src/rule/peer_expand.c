@@ -4,6 +4,8 @@
  */
 #include "rule/peer_call.h"
 
+#include "base/check.h"
+
 #include <string.h>
 
 /* The value of a row's argument; false: there is none, or it is another than the row has. */
@@ -105,7 +107,10 @@ static fb_status add_value(fb_call *c, const fb_peer *peer, const char *name,
 
 static fb_status write_expression(fb_call *c, const fb_peer *peer, fb_text *out)
 {
-    const char *at = peer->expression;
+    const char *at;
+
+    FB_ASSERT(peer != NULL);
+    at = peer->expression;
 
     while (*at != '\0') {
         const size_t n = strcspn(at, "{");

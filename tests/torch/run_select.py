@@ -245,7 +245,7 @@ def what_makes_no_sense_is_refused_in_a_sentence():
     raises(lambda: fb.select("full", keys, budget="30%"), "keeps all")
     raises(lambda: fb.select(7, keys, budget="30%"), "rule")
     keys[1][0, 1, 7, 3] = float("nan")
-    raises(lambda: fb.select("knorm", keys, budget="30%"), "knorm", "layer 1", "head 1", "position 7", "NaN")
+    raises(lambda: fb.select("knorm", keys, budget="30%"), "knorm", "layer 1", "head 1", "entry 7", "NaN")
     fb.select("knorm", tensors()[0], budget="30%")  # and what comes next works
 
 

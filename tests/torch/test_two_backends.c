@@ -237,12 +237,33 @@ static void read_both(struct pair *p)
     assert_ok(fb_foresee(p->read_torch, &question));
 }
 
+/* Some rules read the context again behind itself: not where each layer has a window alone. */
+static bool has_room_behind(const struct pair *p)
+{
+    const fb_model_facts *facts = fb_model_get_facts(p->native.model);
+
+    return facts->window == 0 || facts->sliding_layers > 0;
+}
+
+static void close_pair(struct pair *p)
+{
+    fb_reading_free(p->read_native);
+    fb_reading_free(p->read_torch);
+    rig_close(&p->native);
+    rig_close(&p->torch);
+}
+
 static void compare_model(const char *path)
 {
     struct pair p = {.sets.sink = protect.sink};
 
     open_pair(&p, path);
     compare_logits(&p);
+    assert_true(p.logits <= LOGITS);
+    if (!has_room_behind(&p)) {
+        close_pair(&p);
+        return;
+    }
     read_both(&p);
     for (int rule = 0; rule < rules.n; rule++)
         for (int64_t part = long_or_short(2, 3); part <= 3; part++)
@@ -251,14 +272,10 @@ static void compare_model(const char *path)
                   "changed places, margin %.1e; %d words, %d ties, margin %.1e nats\n",
                   path, (int)p.n, p.logits, p.nats, (int)p.sets.moved, (int)p.sets.kept,
                   p.sets.margin, (int)p.words, (int)p.ties, p.tie);
-    assert_true(p.logits <= LOGITS);
     assert_true(p.sets.margin <= MARGIN);
     assert_true(p.nats <= NATS);
     assert_true(p.tie <= TIE);
-    fb_reading_free(p.read_native);
-    fb_reading_free(p.read_torch);
-    rig_close(&p.native);
-    rig_close(&p.torch);
+    close_pair(&p);
 }
 
 static void the_builtin_model_is_the_same(void **state)
