@@ -76,9 +76,9 @@ fb_status fb_mistake_show(fb_status status, const char *text, const char *at, si
     const char *help;
     fb_text picture;
 
-    if (at == NULL || (status != FB_USAGE && status != FB_UNSUPPORTED) ||
-        strspn(text, " \t") + n + strspn(at + n, " \t") >= strlen(text))
-        return status;
+    if (at == NULL || (status != FB_USAGE && status != FB_UNSUPPORTED)) return status;
+    if (n > strlen(at)) n = strlen(at); /* what is missing at the end */
+    if (strspn(text, " \t") + n + strspn(at + n, " \t") >= strlen(text)) return status;
     (void)snprintf(sentence, sizeof sentence, "%s", fb_error_message());
     help = strchr(sentence, '\n');
     if (help == NULL) help = sentence + strlen(sentence);
