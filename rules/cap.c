@@ -22,7 +22,6 @@
 #include <flexbudget/rule.h>
 
 enum { TOKENS = 1, CHANNELS = 2 };
-static const double SMALLEST_NORM = 1e-12; /* a vector of zeros has no direction */
 
 struct cap {
     int64_t future, stat_skip;
@@ -53,21 +52,6 @@ static void choose(const void *params, fb_choices *choices)
     choices->min_tokens = cap->stat_skip + 1;
 }
 
-static fb_tensor number(fb_ops *ops, double value)
-{
-    return fb_full(ops, 1, (int64_t[]){1}, value);
-}
-
-/* x [kv_heads, rows, d] with every row at length 1. */
-static fb_tensor unit(fb_ops *ops, fb_tensor x)
-{
-    const int64_t shape[] = {fb_size(ops, x, 0), fb_size(ops, x, 1), 1};
-    const fb_tensor norm = fb_sqrt(ops, fb_sum(ops, fb_mul(ops, x, x), CHANNELS));
-    const fb_tensor length = fb_maximum(ops, norm, number(ops, SMALLEST_NORM));
-
-    return fb_div(ops, x, fb_reshape(ops, length, 3, shape));
-}
-
 /* [heads, 1, d] the mean query before rotation. */
 static fb_tensor learn(fb_ops *ops, const fb_signals *see, const void *params)
 {
@@ -94,23 +78,13 @@ static fb_tensor anchors(fb_ops *ops, const fb_signals *see, const struct cap *c
     return fb_reshape(ops, x, 3, grouped);
 }
 
-/* [d, d] */
-static fb_tensor identity(fb_ops *ops, int64_t d)
-{
-    const fb_tensor place = fb_rank(ops, fb_full(ops, 2, (int64_t[]){1, d}, 0));
-    const fb_tensor column = fb_reshape(ops, place, 2, (int64_t[]){d, 1});
-    const fb_tensor distance = fb_abs(ops, fb_add(ops, place, column, -1));
-
-    return fb_less(ops, distance, number(ops, 0.5));
-}
-
 /* v.M^-1 v, [heads, m], for w [kv_heads, r, m] and values [kv_heads, m, d]. */
 static fb_tensor leverage(fb_ops *ops, fb_tensor w, fb_tensor values, double epsilon)
 {
     const int64_t g = fb_size(ops, w, 0), r = fb_size(ops, w, 1),
                   m = fb_size(ops, w, 2);
     const int64_t d = fb_size(ops, values, CHANNELS);
-    const fb_tensor root = fb_sqrt(ops, fb_add(ops, w, number(ops, epsilon), 1));
+    const fb_tensor root = fb_sqrt(ops, fb_add(ops, w, fb_number(ops, epsilon), 1));
     const fb_tensor zeros = fb_full(ops, 4, (int64_t[]){g, r, d, m}, 0);
     fb_tensor v = fb_transpose(ops, values, 1, 2), x, scaled, matrix;
 
@@ -119,7 +93,7 @@ static fb_tensor leverage(fb_ops *ops, fb_tensor w, fb_tensor values, double eps
     x = fb_reshape(ops, v, 3, (int64_t[]){g * r, d, m});
     scaled = fb_reshape(ops, scaled, 3, (int64_t[]){g * r, d, m});
     matrix = fb_bmm(ops, scaled, false, scaled, true); /* [heads, d, d] */
-    matrix = fb_add(ops, matrix, identity(ops, d), 1);
+    matrix = fb_add(ops, matrix, fb_identity_matrix(ops, d), 1);
     return fb_sum(ops, fb_mul(ops, x, fb_cholesky_solve(ops, matrix, x)), 1);
 }
 
@@ -129,8 +103,8 @@ static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
     const int64_t skip = cap->stat_skip, m = see->m - skip, g = see->kv_heads;
     const fb_tensor keys = fb_narrow(ops, see->keys, TOKENS, skip, m);
     const fb_tensor values = fb_narrow(ops, see->values, TOKENS, skip, m);
-    const fb_tensor anchor = unit(ops, anchors(ops, see, cap));
-    const fb_tensor cosine = fb_bmm(ops, anchor, false, unit(ops, keys), true);
+    const fb_tensor anchor = fb_unit_rows(ops, anchors(ops, see, cap));
+    const fb_tensor cosine = fb_bmm(ops, anchor, false, fb_unit_rows(ops, keys), true);
     const fb_tensor most =
         fb_reshape(ops, fb_amax(ops, cosine, 2), 3, (int64_t[]){g, see->heads / g, 1});
     const fb_tensor w =

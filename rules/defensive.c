@@ -61,11 +61,6 @@ static void choose(const void *params, fb_choices *choices)
         choices->pool_average = defensive->kernel; /* refused */
 }
 
-static fb_tensor number(fb_ops *ops, double value)
-{
-    return fb_full(ops, 1, (int64_t[]){1}, value);
-}
-
 /* All elements of x in one row. */
 static fb_tensor row(fb_ops *ops, fb_tensor x)
 {
@@ -84,7 +79,7 @@ static fb_tensor worst_case(fb_ops *ops, const fb_signals *see, fb_tensor attent
     const int64_t c = fb_size(ops, attention, COLUMNS), g = see->kv_heads;
     const fb_tensor pooled = fb_avg_pool1d(ops, attention, kernel);
     const fb_tensor sum =
-        fb_maximum(ops, fb_sum(ops, pooled, COLUMNS), number(ops, SMALLEST_SUM));
+        fb_maximum(ops, fb_sum(ops, pooled, COLUMNS), fb_number(ops, SMALLEST_SUM));
     const fb_tensor factor = fb_div(ops, fb_sum(ops, attention, COLUMNS), sum);
     fb_tensor most =
         fb_mul(ops, pooled, fb_reshape(ops, factor, 3, (int64_t[]){see->heads, w, 1}));
@@ -100,7 +95,7 @@ static fb_tensor output_share(fb_ops *ops, const fb_signals *see, int64_t c)
 {
     const fb_tensor norm = fb_output_norm(ops, see, c);
     const fb_tensor sum =
-        fb_maximum(ops, fb_sum(ops, norm, 0), number(ops, SMALLEST_SUM));
+        fb_maximum(ops, fb_sum(ops, norm, 0), fb_number(ops, SMALLEST_SUM));
 
     return fb_div(ops, norm, sum);
 }
@@ -121,7 +116,7 @@ static fb_tensor is_needed(fb_ops *ops, fb_tensor mean, fb_tensor place, fb_tens
     const fb_tensor sum = fb_reshape(ops, fb_sum(ops, mean, 1), 2, (int64_t[]){g, 1});
     const fb_tensor sorted = fb_gather(ops, mean, fb_topk(ops, mean, c));
     const fb_tensor shares =
-        fb_div(ops, sorted, fb_maximum(ops, sum, number(ops, SMALLEST_SUM)));
+        fb_div(ops, sorted, fb_maximum(ops, sum, fb_number(ops, SMALLEST_SUM)));
     const fb_tensor is_before = fb_less(ops, fb_cumsum(ops, shares), mass);
     const fb_tensor count = fb_sum(ops, is_before, 1); /* [kv_heads] */
 
@@ -169,13 +164,13 @@ static fb_tensor score(fb_ops *ops, const fb_signals *see, const void *params)
     const fb_tensor bias = defensive->bias == TRUE_BIAS
                                ? own_mass(ops, attention, c, w)
                                : own_mass(ops, attention, c - n, n);
-    const fb_tensor mass = fb_add(ops, number(ops, defensive->mass), bias, -1);
+    const fb_tensor mass = fb_add(ops, fb_number(ops, defensive->mass), bias, -1);
     const fb_tensor place = fb_rank(ops, mean); /* [kv_heads, c] */
     const fb_tensor needed = is_needed(ops, mean, place, mass);
     const fb_tensor plain = fb_mul(ops, worst_case(ops, see, past, defensive->kernel),
                                    output_share(ops, see, c));
     const fb_tensor due =
-        fb_add(ops, fb_scale(ops, place, (double)g), number(ops, 0.5), -1);
+        fb_add(ops, fb_scale(ops, place, (double)g), fb_number(ops, 0.5), -1);
     const fb_tensor ordered =
         order(ops, row(ops, plain), row(ops, needed), row(ops, due));
 

@@ -16,11 +16,6 @@
  */
 #include <flexbudget/rule.h>
 
-static fb_tensor number(fb_ops *ops, double x)
-{
-    return fb_full(ops, 1, (int64_t[]){1}, x);
-}
-
 static fb_tensor measure(fb_ops *ops, const fb_signals *see, fb_tensor score,
                          const void *params)
 {
@@ -29,15 +24,15 @@ static fb_tensor measure(fb_ops *ops, const fb_signals *see, fb_tensor score,
     const int64_t n = see->kv_heads * fb_size(ops, score, 1);
     const fb_tensor row = fb_reshape(ops, own, 2, (int64_t[]){1, n});
     const fb_tensor deepest = fb_amax(ops, fb_scale(ops, row, -1), 1); /* [1] */
-    const fb_tensor lift = fb_maximum(ops, deepest, number(ops, 0));
+    const fb_tensor lift = fb_maximum(ops, deepest, fb_number(ops, 0));
     const fb_tensor mass = fb_add(ops, row, lift, 1);
-    const fb_tensor all = fb_add(ops, fb_sum(ops, mass, 1), number(ops, 1e-16), 1);
+    const fb_tensor all = fb_add(ops, fb_sum(ops, mass, 1), fb_number(ops, 1e-16), 1);
     const fb_tensor p = fb_div(ops, mass, all);
-    const fb_tensor ln = fb_log(ops, fb_add(ops, p, number(ops, 1e-16), 1));
+    const fb_tensor ln = fb_log(ops, fb_add(ops, p, fb_number(ops, 1e-16), 1));
     const fb_tensor entropy = fb_scale(ops, fb_sum(ops, fb_mul(ops, p, ln), 1), -1);
 
     (void)params;
-    return fb_maximum(ops, entropy, number(ops, 0)); /* [1] */
+    return fb_maximum(ops, entropy, fb_number(ops, 0)); /* [1] */
 }
 
 static fb_status spread(fb_ops *ops, const fb_spread_input *in, const void *params,

@@ -55,21 +55,6 @@ static void choose(const void *params, fb_choices *choices)
     choices->min_tokens = leverage->skip_first + leverage->skip_last + 1;
 }
 
-static fb_tensor number(fb_ops *ops, double value)
-{
-    return fb_full(ops, 1, (int64_t[]){1}, value);
-}
-
-/* [t, t] */
-static fb_tensor identity(fb_ops *ops, int64_t t)
-{
-    const fb_tensor place = fb_rank(ops, fb_full(ops, 2, (int64_t[]){1, t}, 0));
-    const fb_tensor column = fb_reshape(ops, place, 2, (int64_t[]){t, 1});
-    const fb_tensor distance = fb_abs(ops, fb_add(ops, place, column, -1));
-
-    return fb_less(ops, distance, number(ops, 0.5));
-}
-
 /* X [kv_heads, n, t] of the tokens that are not left out. */
 static fb_tensor sketch(fb_ops *ops, const fb_signals *see, const struct leverage *p)
 {
@@ -85,7 +70,7 @@ static fb_tensor sketch(fb_ops *ops, const fb_signals *see, const struct leverag
         fb_reshape(ops, fb_mean(ops, x, TOKENS), 3, (int64_t[]){see->kv_heads, 1, d}),
         -1);
     x = fb_bmm(ops, x, false, normal, false);
-    return fb_div(ops, x, fb_sqrt(ops, number(ops, (double)p->sketch)));
+    return fb_div(ops, x, fb_sqrt(ops, fb_number(ops, (double)p->sketch)));
 }
 
 /* X^T X [kv_heads, t, t], as a sum over blocks of tokens: one long chain of sums in f32
@@ -116,9 +101,9 @@ static fb_tensor norms(fb_ops *ops, fb_tensor x, const struct leverage *p)
     const fb_tensor trace =
         fb_reshape(ops, fb_sum(ops, squares, 1), 3, (int64_t[]){g, 1, 1});
     const fb_tensor added =
-        fb_maximum(ops, fb_scale(ops, trace, p->lift), number(ops, p->ridge));
+        fb_maximum(ops, fb_scale(ops, trace, p->lift), fb_number(ops, p->ridge));
     const fb_tensor matrix =
-        fb_add(ops, gram(ops, x), fb_mul(ops, identity(ops, t), added), 1);
+        fb_add(ops, gram(ops, x), fb_mul(ops, fb_identity_matrix(ops, t), added), 1);
     const fb_tensor columns = fb_transpose(ops, x, 1, 2); /* [kv_heads, t, n] */
     const fb_tensor solved = fb_cholesky_solve(ops, matrix, columns);
 

@@ -31,11 +31,6 @@ static const fb_param merging_params[] = {
     FB_PARAM_END,
 };
 
-static fb_tensor constant(fb_ops *ops, double value)
-{
-    return fb_full(ops, 1, (int64_t[]){1}, value);
-}
-
 /* Lengths of the rows of x [1, n, d]: [1, n, 1]. */
 static fb_tensor lengths(fb_ops *ops, fb_tensor x)
 {
@@ -46,13 +41,13 @@ static fb_tensor lengths(fb_ops *ops, fb_tensor x)
 
 static fb_tensor directions(fb_ops *ops, fb_tensor x)
 {
-    return fb_div(ops, x, fb_maximum(ops, lengths(ops, x), constant(ops, SMALLEST)));
+    return fb_div(ops, x, fb_maximum(ops, lengths(ops, x), fb_number(ops, SMALLEST)));
 }
 
 /* 1 where a is at least b. */
 static fb_tensor at_least(fb_ops *ops, fb_tensor a, fb_tensor b)
 {
-    return fb_add(ops, constant(ops, 1), fb_less(ops, a, b), -1);
+    return fb_add(ops, fb_number(ops, 1), fb_less(ops, a, b), -1);
 }
 
 /* How many of n are at or above their quantile 1 - fraction. */
@@ -69,13 +64,13 @@ static fb_tensor are_merged(fb_ops *ops, const struct merging *merging, fb_tenso
 {
     const int64_t shape[] = {1, fb_size(ops, best, 1), 1};
     const int64_t most = share_of(merging->fraction, shape[1]);
-    const fb_tensor ok = at_least(ops, best, constant(ops, merging->threshold));
+    const fb_tensor ok = at_least(ops, best, fb_number(ops, merging->threshold));
     fb_tensor place;
 
     if (most == shape[1]) return ok;
     place = fb_rank(ops, fb_reshape(ops, best, 2, shape));
     place = fb_reshape(ops, place, 3, shape);
-    return fb_mul(ops, ok, fb_less(ops, place, constant(ops, (double)most)));
+    return fb_mul(ops, ok, fb_less(ops, place, fb_number(ops, (double)most)));
 }
 
 /* 1 at the first of the largest of each row of x [1, e, k], which is `best`; else 0. */
@@ -83,7 +78,7 @@ static fb_tensor first_best(fb_ops *ops, fb_tensor x, fb_tensor best)
 {
     const fb_tensor all = at_least(ops, x, best);
 
-    return fb_mul(ops, all, fb_less(ops, fb_cumsum(ops, all), constant(ops, 1.5)));
+    return fb_mul(ops, all, fb_less(ops, fb_cumsum(ops, all), fb_number(ops, 1.5)));
 }
 
 static fb_tensor edit(fb_ops *ops, const fb_edit_input *in, const void *params)
@@ -100,18 +95,18 @@ static fb_tensor edit(fb_ops *ops, const fb_edit_input *in, const void *params)
         fb_bmm(ops, target, false, lengths(ops, in->kept_values), false);
     fb_tensor w, sum, merged;
 
-    w = fb_mul(ops, fb_maximum(ops, best, constant(ops, 0)),
+    w = fb_mul(ops, fb_maximum(ops, best, fb_number(ops, 0)),
                are_merged(ops, params, best));
     w = fb_mul(
         ops, w,
         fb_div(ops, own,
-               fb_add(ops, fb_add(ops, own, other, 1), constant(ops, SMALLEST), 1)));
+               fb_add(ops, fb_add(ops, own, other, 1), fb_number(ops, SMALLEST), 1)));
     w = fb_mul(ops, target, w); /* [1, e, k] */
     sum = fb_reshape(ops, fb_sum(ops, w, 1), 3, kept);
     merged = fb_add(ops, in->kept_values,
                     fb_bmm(ops, w, true, in->dropped_values, false), 1);
-    merged = fb_div(ops, merged, fb_add(ops, sum, constant(ops, 1), 1));
-    return fb_where(ops, fb_less(ops, constant(ops, 0), sum), merged, in->kept_values);
+    merged = fb_div(ops, merged, fb_add(ops, sum, fb_number(ops, 1), 1));
+    return fb_where(ops, fb_less(ops, fb_number(ops, 0), sum), merged, in->kept_values);
 }
 
 const fb_rule fb_rule_merging = {

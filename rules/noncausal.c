@@ -56,11 +56,6 @@ static void choose(const void *params, fb_choices *choices)
     choices->min_tokens = noncausal->skip_first + noncausal->skip_last + 1;
 }
 
-static fb_tensor number(fb_ops *ops, double value)
-{
-    return fb_full(ops, 1, (int64_t[]){1}, value);
-}
-
 /* Mean over the heads of a kv head of the sums a [kv_heads, n] of `n` tokens. */
 static fb_tensor look(fb_ops *ops, const fb_signals *see, int64_t first, int64_t n,
                       const struct noncausal *noncausal)
@@ -78,7 +73,7 @@ static fb_tensor look(fb_ops *ops, const fb_signals *see, int64_t first, int64_t
         z = fb_cat(ops, z, fb_full(ops, 3, (int64_t[]){g, r * n, missing}, 0), COLUMNS);
     sum = fb_scale(ops, fb_sum(ops, fb_softmax(ops, z), 1), 1 / (double)r);
     if (!fills) return fb_scale(ops, sum, (double)noncausal->chunk / (double)n);
-    return fb_add(ops, fb_narrow(ops, sum, 1, 0, n), number(ops, (double)missing),
+    return fb_add(ops, fb_narrow(ops, sum, 1, 0, n), fb_number(ops, (double)missing),
                   1 / (double)noncausal->chunk);
 }
 

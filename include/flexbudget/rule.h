@@ -91,6 +91,13 @@ typedef struct fb_signals {
 /* x [heads, m] to its mean over the query heads of each kv head [kv_heads, m]. */
 fb_tensor fb_group_mean(fb_ops *ops, const fb_signals *see, fb_tensor x);
 
+/* One number [1], that goes with any shape. */
+fb_tensor fb_number(fb_ops *ops, double value);
+/* The identity [n, n]. */
+fb_tensor fb_identity_matrix(fb_ops *ops, int64_t n);
+/* x [kv_heads, rows, d] with every row at length 1; rows below 1e-12 stay short: a vector of
+ * zeros has no direction. */
+fb_tensor fb_unit_rows(fb_ops *ops, fb_tensor x);
 /* x [n], one number for each kv head say, as a column [n, 1]. */
 fb_tensor fb_column(fb_ops *ops, const double *x, int64_t n);
 /* Of the oldest m entries the mean over the query heads h of each kv head of

@@ -4,6 +4,29 @@
  */
 #include "rule/rule.h"
 
+fb_tensor fb_number(fb_ops *ops, double value)
+{
+    return fb_full(ops, 1, (int64_t[]){1}, value);
+}
+
+fb_tensor fb_identity_matrix(fb_ops *ops, int64_t n)
+{
+    const fb_tensor place = fb_rank(ops, fb_full(ops, 2, (int64_t[]){1, n}, 0));
+    const fb_tensor column = fb_reshape(ops, place, 2, (int64_t[]){n, 1});
+    const fb_tensor distance = fb_abs(ops, fb_add(ops, place, column, -1));
+
+    return fb_less(ops, distance, fb_number(ops, 0.5));
+}
+
+fb_tensor fb_unit_rows(fb_ops *ops, fb_tensor x)
+{
+    const int64_t shape[] = {fb_size(ops, x, 0), fb_size(ops, x, 1), 1};
+    const fb_tensor norm = fb_sqrt(ops, fb_sum(ops, fb_mul(ops, x, x), 2));
+    const fb_tensor length = fb_maximum(ops, norm, fb_number(ops, 1e-12));
+
+    return fb_div(ops, x, fb_reshape(ops, length, 3, shape));
+}
+
 fb_tensor fb_column(fb_ops *ops, const double *x, int64_t n)
 {
     const int64_t shape[] = {n, 1};
