@@ -53,7 +53,12 @@ typedef struct fb_row {
     char letters[32]; /* "" for references */
     double filled;    /* kept entries / budget entries, mean */
     double kept_bytes, budget_bytes, full_bytes; /* mean per cell */
-    double extra_flops; /* signal + score + select / context pass; NAN: unknown */
+    /* What the rule caused (signals, scores, selection) as shares of the plain pass over
+     * the context: the mean and the largest of its cells, and the mean by the prices of a
+     * kernel that keeps no attention. NAN: unknown. */
+    double extra_flops, extra_most, fused_flops;
+    double step_flops, step_bytes; /* of the first token of an answer, means; NAN: unknown */
+    bool is_over_quota;            /* in some cell: stands apart, and is not tested */
     int n_fallback, n_shrunk, n_without_choice, n_first_lost; /* cells marked */
     bool is_without_choice;   /* all of them: not ranked */
     double em, nll, kl, top1; /* means of the side measures; NAN where absent */
