@@ -42,7 +42,8 @@ static bool is_tested(const fb_table *table, const fb_analyser *analyser, int ro
     const fb_result_rule *rule = &analyser->results->rules[table->rows[row].rule];
 
     return table->baseline >= 0 && row != table->baseline && rule->deployable &&
-           !rule->is_reference && !is_draw(rule) && !table->rows[row].is_without_choice;
+           !rule->is_reference && !is_draw(rule) &&
+           !table->rows[row].is_without_choice && row < table->n_rows - table->n_apart;
 }
 
 /* Fills d with row a minus row b. */

@@ -28,6 +28,8 @@ FB_MUST_USE fb_status fb_analysis_cost(fb_row *row, const fb_table *table,
 /* The largest share of the plain pass that a rule may cost; infinite where extra work is
  * only shown, or the file does not say. */
 double fb_quota_of(const fb_results *results);
+/* Whether the row belongs behind the others: `baseline` is a rule. */
+bool fb_stands_apart(const fb_row *row, int baseline);
 /* Of a row with its cost. Never of references, nor of what looks ahead. */
 bool fb_is_over_quota(const fb_results *results, const fb_row *row);
 /* The cells of a sample under a rule at a budget, else under the full cache. */
@@ -131,6 +133,12 @@ const char *fb_say_metric(const char *metric); /* "KL" for "kl" */
 /* "prefill, question not seen" for "prefill.agnostic.original"; "stream, chunks of 64,
  * answers too, every 16 tokens" for "stream.chunk64.answer16.original" */
 void fb_say_protocol(fb_text *text, const char *protocol);
+
+/* "5 % of the operations that read the context" */
+void fb_say_quota(fb_text *text, double quota);
+/* "a and b stand apart: ...", a sentence; nothing if none of the tables has such a row. */
+void fb_say_apart(fb_text *text, const fb_analysis *analysis,
+                  const fb_table *const *tables, int n);
 
 /* --- print --- */
 
