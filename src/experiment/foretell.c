@@ -11,7 +11,8 @@ typedef struct telling {
     const fb_foretell *cell;
     fb_foretold *out;
     size_t base[FB_ACCOUNT_COUNT]; /* bytes in use before */
-    int32_t *ids;                  /* zeros: of context, question and answer */
+    int32_t *ids;    /* zeros: of the context, and of a question */
+    int32_t *answer; /* not what greedy decoding says, which is 0 throughout */
     fb_ops *ops;
     fb_model *model; /* without weights */
     fb_engine *engine;
@@ -41,14 +42,19 @@ static void end_phase(telling *t, fb_phase phase)
 static fb_status open_ids(telling *t)
 {
     const fb_foretell *cell = t->cell;
-    const int64_t asked = cell->n_prompt + cell->n_answer;
-    const int64_t n = cell->n_tokens > asked ? cell->n_tokens : asked;
+    const int64_t n =
+        cell->n_tokens > cell->n_prompt ? cell->n_tokens : cell->n_prompt;
 
-    if (cell->n_tokens < 1 || cell->n_tokens > INT32_MAX || asked > INT32_MAX)
+    if (cell->n_tokens < 1 || n > INT32_MAX || cell->n_answer > INT32_MAX)
         return fb_fail(FB_USAGE, "a context of %lld tokens; 1 to %d are possible",
                        (long long)cell->n_tokens, INT32_MAX);
     t->ids = fb_zalloc(FB_ACCOUNT_other, (size_t)n * sizeof *t->ids);
-    return t->ids == NULL ? fb_fail(FB_NO_MEMORY, "no memory for a context") : FB_OK;
+    t->answer = fb_zalloc(FB_ACCOUNT_other,
+                          (size_t)(cell->n_answer + 1) * sizeof *t->answer);
+    if (t->ids == NULL || t->answer == NULL)
+        return fb_fail(FB_NO_MEMORY, "no memory for a context");
+    if (fb_model_get_facts(cell->model)->vocabulary > 1) t->answer[0] = 1;
+    return FB_OK;
 }
 
 static fb_status open_engine(telling *t)
@@ -69,6 +75,7 @@ static void close_all(telling *t)
     fb_model_close(t->model);
     fb_ops_close(t->ops);
     fb_free(t->ids);
+    fb_free(t->answer);
     fb_memory_reset_peaks();
 }
 
@@ -97,7 +104,7 @@ static fb_status read(telling *t)
 static fb_question question_of(const telling *t)
 {
     return (fb_question){.prompt = t->ids,
-                         .answer = t->ids,
+                         .answer = t->answer,
                          .n_prompt = t->cell->n_prompt,
                          .n_answer = t->cell->n_answer};
 }
@@ -105,7 +112,7 @@ static fb_question question_of(const telling *t)
 /* Rules that read the future look at the question's answer, or at one of a token. */
 static fb_status foresee(telling *t)
 {
-    const fb_question asked = question_of(t), some = {t->ids, t->ids, 1, 1};
+    const fb_question asked = question_of(t), some = {t->ids, t->answer, 1, 1};
     const fb_question *q = asked.n_prompt > 0 && asked.n_answer > 0 ? &asked : &some;
     const uint32_t reads = fb_bound_rule_choices(t->cell->rule)->reads;
 
@@ -121,6 +128,9 @@ static fb_status stream(telling *t)
     fb_pace pace = t->cell->pace;
 
     pace.k = t->cell->k;
+    if (pace.pays_state)
+        pace.k = fb_stream_entries(fb_model_get_facts(t->model), t->cell->engine.cache,
+                                   rule.rule, pace.k);
     return fb_stream_in(&t->variant, t->reading, &rule, t->ids, &t->cell->protect,
                         &pace);
 }

@@ -28,7 +28,9 @@ typedef struct fb_foretell {
     fb_protect protect;       /* zeroed: FB_PROTECT_EXPERIMENT of no entries */
     int64_t protect_last;     /* tokens of a question in the context */
     bool streams;             /* the context is read under the budget */
-    fb_pace pace;             /* of a stream; its k is set to the one above */
+    /* Of a stream. Its k is the one above, less what the rule's state takes where it is
+     * paid. */
+    fb_pace pace;
     /* Tokens of the question, of its reference and of a free answer. No question: nothing
      * is answered. No reference or no free answer: only the other. */
     int64_t n_prompt, n_answer, max_tokens;
