@@ -97,6 +97,8 @@ int64_t fb_reading_tokens(const fb_reading *reading);
 /* What this rule's cells pay for the context: the plain pass, its signals, its
  * scores. */
 const fb_ledger *fb_reading_ledger(const fb_reading *reading, int rule);
+/* Of the one pass that all rules shared; its signals (scope signal) are those of them all. */
+const fb_ledger *fb_reading_pass(const fb_reading *reading);
 const char *fb_reading_trace(const fb_reading *reading); /* hex; lent */
 /* SHA-256 of checksums of all K and V; hex; lent. */
 const char *fb_reading_cache_sha256(const fb_reading *reading);
