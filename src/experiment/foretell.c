@@ -81,18 +81,43 @@ static void close_all(telling *t)
 
 /* --- the cell --- */
 
-static fb_seeded_rule seeded(const telling *t)
+static fb_seeded_rule seeded(const fb_bound_rule *rule)
 {
-    return (fb_seeded_rule){t->cell->rule, 1};
+    return (fb_seeded_rule){rule, 1};
+}
+
+/* The cell's rule first, then its company. */
+static fb_status read_for(telling *t, int *n_out)
+{
+    const fb_foretell *cell = t->cell;
+    const bool reads = cell->rule != NULL && !cell->streams;
+    fb_seeded_rule *rules = fb_alloc(
+        FB_ACCOUNT_other, fb_size_mul((size_t)cell->n_company + 1, sizeof *rules));
+    int n = 0;
+    fb_status status;
+
+    if (rules == NULL) return fb_fail(FB_NO_MEMORY, "no memory for rules");
+    if (reads) rules[n++] = seeded(cell->rule);
+    for (int i = 0; i < cell->n_company; i++)
+        rules[n++] = seeded(cell->company[i]);
+    status = fb_read(&t->reading, t->engine, t->ids, cell->n_tokens, rules, n, 1);
+    fb_free(rules);
+    *n_out = reads;
+    return status;
+}
+
+static double plain_flops(const fb_ledger *ledger)
+{
+    return fb_ledger_total(ledger, FB_PHASE_context, FB_SCOPE_model).flops +
+           fb_ledger_total(ledger, FB_PHASE_context, FB_SCOPE_attention).flops;
 }
 
 static fb_status read(telling *t)
 {
-    const fb_seeded_rule rule = seeded(t);
-    const int n = t->cell->rule != NULL && !t->cell->streams;
+    int n = 0;
 
-    FB_TRY(fb_read(&t->reading, t->engine, t->ids, t->cell->n_tokens, &rule, n, 1));
-    t->out->plain_flops = fb_foretell_plain(fb_reading_pass(t->reading));
+    FB_TRY(read_for(t, &n));
+    t->out->plain_flops = plain_flops(fb_reading_pass(t->reading));
     if (n > 0)
         fb_ledger_add(&t->out->ledger, fb_reading_ledger(t->reading, 0));
     else if (!t->cell->streams)
@@ -124,7 +149,7 @@ static fb_status foresee(telling *t)
 
 static fb_status stream(telling *t)
 {
-    const fb_seeded_rule rule = seeded(t);
+    const fb_seeded_rule rule = seeded(t->cell->rule);
     fb_pace pace = t->cell->pace;
 
     pace.k = t->cell->k;
@@ -165,7 +190,6 @@ static fb_status run_evict(telling *t)
 {
     FB_TRY(evict(t));
     fb_ledger_add(&t->out->ledger, fb_variant_ledger(t->variant));
-    t->out->extra_flops = fb_foretell_extra(&t->out->ledger);
     t->out->kept_bytes = fb_variant_bytes(t->variant);
     end_phase(t, FB_PHASE_evict);
     return FB_OK;
@@ -208,6 +232,17 @@ static fb_status tell(telling *t)
     return answer(t);
 }
 
+static double extra_flops(const fb_ledger *ledger)
+{
+    double flops = 0;
+
+    for (int p = 0; p < FB_PHASE_COUNT; p++)
+        flops += fb_ledger_total(ledger, (fb_phase)p, FB_SCOPE_signal).flops +
+                 fb_ledger_total(ledger, (fb_phase)p, FB_SCOPE_score).flops +
+                 fb_ledger_total(ledger, (fb_phase)p, FB_SCOPE_select).flops;
+    return flops;
+}
+
 fb_status fb_foretell_cell(fb_foretold *out, const fb_foretell *cell)
 {
     telling t = {.cell = cell, .out = out};
@@ -215,28 +250,9 @@ fb_status fb_foretell_cell(fb_foretold *out, const fb_foretell *cell)
 
     memset(out, 0, sizeof *out);
     status = tell(&t);
+    out->extra_flops = extra_flops(&out->ledger);
     close_all(&t);
     return status;
-}
-
-/* --- sums --- */
-
-double fb_foretell_plain(const fb_ledger *ledger)
-{
-    return fb_ledger_total(ledger, FB_PHASE_context, FB_SCOPE_model).flops +
-           fb_ledger_total(ledger, FB_PHASE_context, FB_SCOPE_attention).flops;
-}
-
-double fb_foretell_extra(const fb_ledger *ledger)
-{
-    static const fb_phase phases[] = {FB_PHASE_context, FB_PHASE_evict};
-    static const fb_scope scopes[] = {FB_SCOPE_signal, FB_SCOPE_score, FB_SCOPE_select};
-    double flops = 0;
-
-    for (int p = 0; p < 2; p++)
-        for (int s = 0; s < 3; s++)
-            flops += fb_ledger_total(ledger, phases[p], scopes[s]).flops;
-    return flops;
 }
 
 double fb_foretold_peak(const fb_foretold *foretold, fb_phase phase)
