@@ -268,7 +268,7 @@ static fb_status answer_streams(const struct group *group)
 static fb_status look_at_full(fb_reading *reading, const fb_question *question,
                               const fb_answer_options *options)
 {
-    if (question->n_answer > 0) return fb_reading_answer(reading, question, false);
+    if (question->n_answer > 0) return fb_meet(reading, question);
     if (question->n_prompt > 0 && options->generate) return FB_OK;
     return fb_fail(FB_USAGE,
                    "without a reference answer a question needs a prompt of at "

@@ -92,6 +92,7 @@ size_t fb_pass_bytes(const fb_model_facts *facts, int64_t tokens, int64_t window
 size_t fb_replay_bytes(const fb_model_facts *facts, fb_dtype cache, int64_t tokens,
                        const fb_replay *replay);
 
+/* NULL once it was let go. */
 const fb_cache *fb_reading_cache(const fb_reading *reading);
 int64_t fb_reading_tokens(const fb_reading *reading);
 /* What this rule's cells pay for the context: the plain pass, its signals, its
@@ -113,6 +114,13 @@ typedef struct fb_question {
     int64_t n_prompt; /* at least 1 */
     int64_t n_answer; /* 0: there is no reference, and nothing is measured */
 } fb_question;
+
+/* What answers to `question` are compared with, if there is a reference: the full cache's
+ * own. It is made when it is needed, or here. */
+FB_MUST_USE fb_status fb_meet(fb_reading *reading, const fb_question *question);
+/* Gives the full cache back. From then on nothing is evicted from it or foreseen, and only
+ * variants that are alone answer, and only the question that was met. */
+void fb_reading_let_go(fb_reading *reading);
 
 /* The teacher-forced pass of the question on the full cache: sets the scores of the
  * rules that read the future, for this question (replacing those of the last). */
@@ -181,6 +189,14 @@ const fb_selection *fb_variant_selection(const fb_variant *variant);
 /* Of its arena, or of the arena that a mask stands for; where it pays for it, with what its
  * rule keeps beside the entries; where it is quantised, of the packed numbers. */
 size_t fb_variant_bytes(const fb_variant *variant);
+/* Of what the rule may keep beside the entries as text comes in, at the most: what entries
+ * carry, statistics, the last queries; also where nobody pays for it, or all text fits. 0: the
+ * context was read before. */
+size_t fb_variant_state_bytes(const fb_variant *variant);
+/* Entries that a head held while text came in under the budget, at most; else 0. */
+int64_t fb_variant_highest(const fb_variant *variant);
+/* It is answered from a cache of its own, and not from that of its reading. */
+bool fb_variant_is_alone(const fb_variant *variant);
 /* Whether a budget of k of n entries per head is answered sooner through a mask, in a
  * group with others of the kind: the shared cache is read once for all of them, but all of
  * it is computed with. Never where entries are renumbered, nor by a backend for which

@@ -144,6 +144,9 @@ static fb_status ask(fb_reading *reading, const fb_question *question,
     fb_place before;
     fb_status status;
 
+    if (reading->cache == NULL)
+        return fb_fail(FB_DEFECT, "a question that was not met before the full cache "
+                                  "was let go");
     FB_TRY(fb_reading_fits(reading->engine->facts, reading->n + t));
     reading->question_sha256[0] = 0; /* should it fail halfway, nothing is known */
     before = fb_enter(reading->engine, FB_PHASE_answer, FB_SCOPE_model);
@@ -188,6 +191,11 @@ fb_status fb_reading_answer(fb_reading *reading, const fb_question *question,
 bool fb_has_failed_to_foresee(const fb_reading *reading, int rule)
 {
     return reading->rules[rule].has_failed;
+}
+
+fb_status fb_meet(fb_reading *reading, const fb_question *question)
+{
+    return question->n_answer > 0 ? fb_reading_answer(reading, question, false) : FB_OK;
 }
 
 fb_status fb_foresee(fb_reading *reading, const fb_question *question)

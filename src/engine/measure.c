@@ -12,7 +12,15 @@
 
 #include <string.h>
 
-enum { MOST_ROWS = 32 }; /* of logits at a time; changes no bit */
+/* Of logits at a time, as many as have room; changes no bit. */
+enum { MOST_ROWS = 32, ROOM = 8 << 20 };
+
+static int64_t most_rows(const fb_engine *engine)
+{
+    const int64_t rows = ROOM / (engine->facts->vocabulary * (int64_t)sizeof(float));
+
+    return fb_smaller(MOST_ROWS, fb_larger(1, rows));
+}
 
 /* A block of places of the answer, for a few variants. */
 struct block {
@@ -71,7 +79,8 @@ static fb_status measure_places(const fb_reading *reading, const fb_question *qu
                                 fb_ledger *const *ledgers, fb_answer *out)
 {
     fb_ops *ops = reading->engine->ops;
-    const int64_t n = fb_size(ops, hidden, 0), most = MOST_ROWS / b->rows;
+    const int64_t n = fb_size(ops, hidden, 0);
+    const int64_t most = most_rows(reading->engine) / b->rows;
     fb_status status = look_at_full(reading, b);
     fb_tensor places;
 
@@ -94,14 +103,14 @@ fb_status fb_measure(const fb_reading *reading, const fb_question *question,
 {
     const fb_engine *engine = reading->engine;
     const fb_place place = fb_ops_place(engine->ops);
-    const int64_t n = fb_size(engine->ops, hidden, 1);
+    const int64_t n = fb_size(engine->ops, hidden, 1), most = most_rows(engine);
     struct block block;
     fb_status status = FB_OK;
 
     fb_ops_move(engine->ops, (fb_place){place.phase, FB_SCOPE_measure});
-    for (int64_t i = 0; status == FB_OK && i < n; i += MOST_ROWS) {
+    for (int64_t i = 0; status == FB_OK && i < n; i += most) {
         block = (struct block){
-            .first = first + i, .rows = fb_smaller(MOST_ROWS, n - i), .at = i};
+            .first = first + i, .rows = fb_smaller(most, n - i), .at = i};
         fb_scope_open(engine->ops);
         status = measure_places(reading, question, hidden, &block, ledgers, out);
         fb_scope_close(engine->ops);

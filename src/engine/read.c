@@ -477,6 +477,12 @@ const fb_cache *fb_reading_cache(const fb_reading *reading)
     return reading->cache;
 }
 
+void fb_reading_let_go(fb_reading *reading)
+{
+    fb_cache_free(reading->cache);
+    reading->cache = NULL;
+}
+
 int64_t fb_reading_tokens(const fb_reading *reading)
 {
     return reading->n;

@@ -91,22 +91,22 @@ static void open_signals(fb_stream *s, int64_t layer)
     fb_ops_move(engine->ops, before);
 }
 
-/* The queries that an event may want to see, and those of the block while it is at work for a
- * rule that learns from them. */
+/* The queries that an event may want to see; and, for a rule that learns from them, all of the
+ * block while it is at work, which are no state yet. */
 static void keep_queries(fb_stream *s, int64_t layer)
 {
     const fb_model_facts *facts = s->view.engine->facts;
     const bool learns = fb_bound_rule_learns(s->view.rule);
-    const int64_t most =
-        fb_larger(fb_stream_last_queries(s->view.rule), learns ? s->block : 0);
+    const int64_t last = fb_stream_last_queries(s->view.rule);
+    const int64_t most = fb_larger(last, learns ? s->block : 0);
+    const fb_account account = most > last ? FB_ACCOUNT_signals : s->keeps;
     fb_ops *ops = s->view.engine->ops;
     fb_tensor q;
 
     if (most == 0) return;
     q = fb_narrow(ops, s->asked, COLUMNS, 0, facts->heads * facts->head_dim);
-    q = fb_persist(ops, FB_ACCOUNT_signals, last_rows(ops, s->queries[layer], q, most));
-    fb_release(ops, s->queries[layer]);
-    s->queries[layer] = q;
+    q = last_rows(ops, s->queries[layer], q, most);
+    s->queries[layer] = fb_persist_over(ops, account, s->queries[layer], q);
 }
 
 /* The rule has seen the block's queries: those that no event wants go. */
@@ -118,8 +118,7 @@ static void forget_queries(fb_stream *s, int64_t layer)
     fb_tensor last = FB_NONE;
 
     if (fb_size(ops, q, ROWS) <= most) return;
-    if (most > 0)
-        last = fb_persist(ops, FB_ACCOUNT_signals, last_rows(ops, FB_NONE, q, most));
+    if (most > 0) last = fb_persist(ops, s->keeps, last_rows(ops, FB_NONE, q, most));
     fb_release(ops, q);
     s->queries[layer] = last;
 }
@@ -131,7 +130,6 @@ static void learn(fb_stream *s, int64_t layer, int64_t t)
     fb_view view = s->view;
     const struct fb_rotary rotary = fb_view_rotary(&view);
     fb_signals signals;
-    fb_tensor learnt;
 
     if (!fb_bound_rule_learns(view.rule)) return;
     view.n += t;
@@ -141,10 +139,8 @@ static void learn(fb_stream *s, int64_t layer, int64_t t)
     view.state = FB_NONE;
     view.learnt = s->learnt[layer];
     signals = fb_view_layer(&view, layer, &rotary);
-    learnt = fb_persist(ops, FB_ACCOUNT_signals,
-                        fb_bound_rule_learn(view.rule, ops, &signals));
-    fb_release(ops, s->learnt[layer]);
-    s->learnt[layer] = learnt;
+    s->learnt[layer] = fb_persist_over(ops, s->keeps, s->learnt[layer],
+                                       fb_bound_rule_learn(view.rule, ops, &signals));
     forget_queries(s, layer);
 }
 
@@ -156,7 +152,7 @@ static void update_state(fb_stream *s, int64_t layer, int64_t t)
     fb_view view = s->view;
     const struct fb_rotary rotary = fb_view_rotary(&view);
     fb_signals signals;
-    fb_tensor fresh, state;
+    fb_tensor fresh;
 
     if (rows == 0) return;
     fresh =
@@ -169,10 +165,9 @@ static void update_state(fb_stream *s, int64_t layer, int64_t t)
     view.state =
         s->state[layer].id == 0 ? fresh : fb_cat(ops, s->state[layer], fresh, ENTRIES);
     signals = fb_view_layer(&view, layer, &rotary);
-    state = fb_persist(ops, FB_ACCOUNT_signals,
-                       fb_bound_rule_update(view.rule, ops, &signals, FB_AFTER_BLOCK));
-    fb_release(ops, s->state[layer]);
-    s->state[layer] = state;
+    s->state[layer] = fb_persist_over(
+        ops, s->keeps, s->state[layer],
+        fb_bound_rule_update(view.rule, ops, &signals, FB_AFTER_BLOCK));
 }
 
 /* What the rule wants of the piece, and of the block once it is whole. */

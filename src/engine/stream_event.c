@@ -49,13 +49,11 @@ static fb_tensor window_rows(fb_stream *s, int64_t layer)
 static void update_state(fb_stream *s, int64_t layer, fb_signals *signals)
 {
     fb_ops *ops = s->view.engine->ops;
-    fb_tensor state;
 
     if (!fb_bound_rule_updates_at_events(s->view.rule)) return;
-    state = fb_persist(ops, FB_ACCOUNT_signals,
-                       fb_bound_rule_update(s->view.rule, ops, signals, FB_AT_EVENT));
-    fb_release(ops, s->state[layer]);
-    s->state[layer] = signals->state = state;
+    s->state[layer] = signals->state =
+        fb_persist_over(ops, s->keeps, s->state[layer],
+                        fb_bound_rule_update(s->view.rule, ops, signals, FB_AT_EVENT));
 }
 
 static fb_status score_layer(fb_stream *s, int64_t layer)
@@ -99,9 +97,7 @@ static fb_status move_state(fb_stream *s, int64_t layer, const fb_kept *kept)
         index[i] = kept->position[layer * heads + i / (rows * m)][i % m];
     fb_scope_open(ops);
     moved = fb_gather(ops, s->state[layer], fb_from_host(ops, FB_I64, 3, shape, index));
-    moved = fb_persist(ops, FB_ACCOUNT_signals, moved);
-    fb_release(ops, s->state[layer]);
-    s->state[layer] = moved;
+    s->state[layer] = fb_persist_over(ops, s->keeps, s->state[layer], moved);
     fb_scope_close(ops);
     fb_free(index);
     return fb_ops_status(ops);
@@ -136,9 +132,8 @@ static fb_status renumber(fb_stream *s, const fb_kept *kept)
         if (before.id == 0) continue;
         fb_scope_open(engine->ops);
         s->queries[l] =
-            fb_persist(engine->ops, FB_ACCOUNT_signals,
-                       fb_turn_queries(engine, before, s->k, m - s->view.m));
-        fb_release(engine->ops, before);
+            fb_persist_over(engine->ops, s->keeps, before,
+                            fb_turn_queries(engine, before, s->k, m - s->view.m));
         fb_scope_close(engine->ops);
         status = fb_ops_status(engine->ops);
     }

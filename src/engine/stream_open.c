@@ -58,6 +58,7 @@ static fb_status open_like(fb_stream **out, const fb_stream *like)
     s->queries = s->state = s->learnt = s->scores = s->sum = s->rows = NULL;
     s->segments = NULL;
     s->position = NULL;
+    s->keeps = FB_ACCOUNT_rule_state;
     return open_lists(s);
 }
 
@@ -95,7 +96,7 @@ static fb_status copy_tensors(fb_stream *s, fb_tensor *to, const fb_tensor *from
     fb_ops *ops = s->view.engine->ops;
 
     for (int64_t l = 0; l < s->view.engine->shape.layers; l++)
-        if (from[l].id != 0) to[l] = fb_persist(ops, FB_ACCOUNT_other, from[l]);
+        if (from[l].id != 0) to[l] = fb_persist(ops, s->keeps, from[l]);
     return fb_ops_status(ops);
 }
 
@@ -103,6 +104,7 @@ static fb_status copy_all(fb_stream *s, const fb_stream *from)
 {
     fb_ops *ops = s->view.engine->ops;
 
+    s->keeps = FB_ACCOUNT_other;
     FB_TRY(fb_cache_copy(&s->cache, ops, from->cache));
     s->view.cache = s->cache;
     if (from->sliding != NULL) FB_TRY(fb_cache_copy(&s->sliding, ops, from->sliding));

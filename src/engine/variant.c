@@ -137,6 +137,7 @@ static fb_status evict(fb_variant **out, fb_reading *reading,
     fb_place before;
     fb_status status;
 
+    FB_ASSERT(reading->cache != NULL);
     FB_TRY(fb_variant_new(out, reading));
     before = fb_enter(engine, FB_PHASE_evict, FB_SCOPE_select);
     ledger = &(*out)->ledger;
@@ -209,7 +210,22 @@ size_t fb_variant_bytes(const fb_variant *variant)
         return (size_t)fb_kept_total(&variant->selection.kept) *
                fb_entry_bytes(&reading->engine->shape);
     return fb_cache_bytes(variant->arena != NULL ? variant->arena : reading->cache) +
-           variant->state_bytes;
+           (variant->pays_state ? variant->state_bytes : 0);
+}
+
+size_t fb_variant_state_bytes(const fb_variant *variant)
+{
+    return variant->state_bytes;
+}
+
+int64_t fb_variant_highest(const fb_variant *variant)
+{
+    return variant->highest;
+}
+
+bool fb_variant_is_alone(const fb_variant *variant)
+{
+    return variant->arena != NULL && variant->hidden == NULL;
 }
 
 bool fb_mask_pays(const fb_engine *engine, int64_t n, int64_t k)

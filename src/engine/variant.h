@@ -20,8 +20,9 @@ struct fb_variant {
     char trace[65];   /* of that; "": not to be compared with others */
     size_t
         packed_bytes; /* of its arena, were it stored as what it stands for; 0: as it is */
-    size_t
-        state_bytes; /* what its rule kept beside the entries while the text came in */
+    size_t state_bytes; /* that its rule may keep beside the entries as text comes in */
+    bool pays_state;    /* they count as its own */
+    int64_t highest;    /* entries that a head held as text came in, at most */
     /* The text goes on under the budget with question and answer; owns arena and windows.
      * NULL: they stand beside it. */
     struct fb_stream *stream;

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/json.h"
+#include "base/number.h"
 #include "engine/digest.h"
 #include "experiment/run_inside.h"
 
@@ -15,7 +16,7 @@ typedef struct draft {
     fb_store_cell row;
     fb_store_score scores[FB_MOST_SCORES];
     fb_store_count *counts;
-    fb_store_peak peaks[2 * FB_ACCOUNT_COUNT];
+    fb_store_peak peaks[FB_PHASE_COUNT * FB_ACCOUNT_COUNT];
     fb_store_time times[3];
     fb_store_kept *kept;
     fb_ledger *ledger;
@@ -231,14 +232,20 @@ static fb_status add_prices(const fb_runner *run, draft *d, const fb_outcome *ou
 
 static void add_peaks(const fb_runner *run, draft *d, const fb_outcome *outcome)
 {
-    for (int a = 0; a < FB_ACCOUNT_COUNT; a++) {
-        d->peaks[2 * a] = (fb_store_peak){"context", fb_account_name((fb_account)a),
-                                          (int64_t)run->read_peak[a]};
-        d->peaks[2 * a + 1] = (fb_store_peak){"answer", fb_account_name((fb_account)a),
-                                              (int64_t)outcome->peak[a]};
-    }
+    const fb_peaks peaks = fb_run_peaks(run, outcome);
+
+    for (int p = 0; p < FB_PHASE_COUNT; p++)
+        for (int a = 0; a < FB_ACCOUNT_COUNT; a++) {
+            if (!peaks.has[p]) continue;
+            d->peaks[d->row.n_peaks++] = (fb_store_peak){
+                fb_phase_name((fb_phase)p), fb_account_name((fb_account)a),
+                (int64_t)peaks.bytes[p][a]};
+        }
     d->row.peaks = d->peaks;
-    d->row.n_peaks = 2 * FB_ACCOUNT_COUNT;
+}
+
+static void add_times(const fb_runner *run, draft *d, const fb_outcome *outcome)
+{
     d->times[0] = (fb_store_time){"context", run->read_ns, true};
     d->times[1] = (fb_store_time){"evict", outcome->evict_ns, false};
     d->times[2] = (fb_store_time){"answer", outcome->answer_ns, outcome->answer_shared};
@@ -278,9 +285,36 @@ static int64_t count_read(const fb_runner *run, const fb_outcome *outcome)
 {
     const fb_cache_shape *shape = &run->plan->shape;
 
-    if (outcome->answer->n_read == 0)
-        return fb_cache_total(fb_reading_cache(run->reading));
-    return shape->layers * shape->kv_heads * outcome->answer->n_read;
+    const int64_t n = outcome->answer->n_read;
+
+    return shape->layers * shape->kv_heads *
+           (n > 0 ? n : fb_reading_tokens(run->reading));
+}
+
+/* What its rule may keep beside the entries, paid or not; where all fits there is no need. */
+static int64_t state_bytes(const fb_runner *run, const fb_outcome *outcome)
+{
+    if (outcome->cell->k >= fb_plan_tokens(run->plan, outcome->cell->sample)) return 0;
+    return (int64_t)fb_variant_state_bytes(outcome->variant);
+}
+
+/* The most that its caches had in them: as text came in, the fullest a head was; where all
+ * was read first, the full cache, and while entries move from it both. */
+static int64_t highest_bytes(const fb_runner *run, const fb_outcome *outcome,
+                             const fb_store_cell *row)
+{
+    const fb_cache_shape *shape = &run->plan->shape;
+    const int64_t highest = fb_larger(outcome->answer->highest,
+                                      fb_variant_highest(outcome->variant));
+    const int64_t full = (int64_t)run->full_bytes;
+    const int64_t entries =
+        shape->layers * shape->kv_heads * highest * (int64_t)fb_entry_bytes(shape);
+
+    if (highest > 0)
+        return entries +
+               (fb_run_pays_state(run->plan, outcome->cell) ? row->state_bytes : 0);
+    if (fb_variant_streamed(outcome->variant)) return row->kept_bytes;
+    return row->evicted > 0 || row->kept_bytes < full ? full + row->kept_bytes : full;
 }
 
 /* Counted from the selection and the arena, not from the settings. */
@@ -288,7 +322,6 @@ static fb_status add_budget(const fb_runner *run, draft *d, const fb_outcome *ou
 {
     const fb_selection *selection = held(outcome);
     const fb_plan_sample *sample = &run->plan->samples[outcome->cell->sample];
-    const fb_cache *full = fb_reading_cache(run->reading);
     const int64_t read = count_read(run, outcome);
     fb_store_cell *row = &d->row;
 
@@ -300,13 +333,10 @@ static fb_status add_budget(const fb_runner *run, draft *d, const fb_outcome *ou
                         run->plan->shape.kv_heads *
                         (int64_t)fb_entry_bytes(&run->plan->shape);
     row->kept_bytes = (int64_t)fb_variant_bytes(outcome->variant);
-    row->peak_bytes = (int64_t)fb_cache_bytes(full);
-    if (fb_variant_streamed(outcome->variant))
-        row->peak_bytes = row->kept_bytes;
-    else if (selection != NULL || row->kept_bytes < row->peak_bytes)
-        row->peak_bytes += row->kept_bytes;
+    row->state_bytes = state_bytes(run, outcome);
     row->tail_bytes = (int64_t)outcome->answer->tail_bytes;
     row->evicted = read - row->kept_entries;
+    row->peak_bytes = highest_bytes(run, outcome, row);
     fb_kept_sha256(selection == NULL ? NULL : &selection->kept, d->kept_sha256);
     row->kept_sha256 = d->kept_sha256;
     if (selection == NULL) return FB_OK;
@@ -396,6 +426,7 @@ static fb_status fill(const fb_runner *run, draft *d, const fb_outcome *outcome)
     FB_TRY(add_counts(run, d, outcome));
     FB_TRY(add_prices(run, d, outcome));
     add_peaks(run, d, outcome);
+    add_times(run, d, outcome);
     add_digest(run, d, outcome);
     return FB_OK;
 }

@@ -111,16 +111,19 @@ static fb_status read_document(fb_runner *run)
 
     FB_TRY(try_suspects(run));
     begin = fb_time_ns();
-    fb_run_reset_peaks(run);
+    fb_gauge_begin(&run->before_read, run);
     status = read_for(run, 0, run->n_entrants, &run->reading);
     if (fb_run_is_own_fault(status)) {
         status = find_culprits(run);
         if (status == FB_OK) status = read_for(run, 0, run->n_entrants, &run->reading);
     }
     run->read_ns = fb_time_ns() - begin;
-    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
-        run->read_peak[a] = fb_memory_peak((fb_account)a);
-    return status;
+    if (status != FB_OK) return status;
+    fb_gauge_read_own(&run->before_read, &run->read);
+    run->full_bytes = fb_cache_bytes(fb_reading_cache(run->reading));
+    run->window_bytes =
+        fb_gauge_kept(&run->before_read, FB_ACCOUNT_kv) - run->full_bytes;
+    return FB_OK;
 }
 
 /* --- the future --- */

@@ -35,6 +35,16 @@ typedef struct fb_todo { /* cells of a document that are not there yet */
     int n;
 } fb_todo;
 
+/* What the allocator has counted from a moment on: then, and at the most. */
+typedef struct fb_gauge {
+    size_t at[FB_ACCOUNT_COUNT]; /* bytes in use at that moment */
+} fb_gauge;
+
+typedef struct fb_peaks {
+    size_t bytes[FB_PHASE_COUNT][FB_ACCOUNT_COUNT];
+    bool has[FB_PHASE_COUNT]; /* of a cell: whether it came through this phase */
+} fb_peaks;
+
 typedef struct fb_runner {
     const fb_plan *plan;
     const fb_run_options *options;
@@ -56,7 +66,9 @@ typedef struct fb_runner {
     fb_entrant *entrants;
     int n_entrants;
     int64_t read_ns;
-    size_t read_peak[FB_ACCOUNT_COUNT];
+    fb_gauge before_read;
+    fb_peaks read; /* while it was read, and its rules scored */
+    size_t full_bytes, window_bytes; /* its full cache; windows of sliding layers */
 } fb_runner;
 
 /* --- rows (run_rows.c) --- */
@@ -102,6 +114,15 @@ FB_MUST_USE fb_status fb_run_blame(fb_runner *run, fb_status status);
 FB_MUST_USE fb_status fb_run_check_stop(const fb_runner *run);
 /* Notes the peak of all memory, then measures anew. */
 void fb_run_reset_peaks(fb_runner *run);
+
+/* --- memory by phase (run_peaks.c) --- */
+
+/* Measures anew from here on. */
+void fb_gauge_begin(fb_gauge *gauge, fb_runner *run);
+/* Peaks since then; of keys and values and of rule state only what came on top. */
+void fb_gauge_read_own(const fb_gauge *gauge, fb_peaks *out);
+/* What came on top and is still there. */
+size_t fb_gauge_kept(const fb_gauge *gauge, fb_account account);
 void fb_run_tell(fb_runner *run, const char *event, const char *text);
 
 /* --- one sample (run_sample.c) --- */
@@ -121,6 +142,9 @@ double fb_run_cell_work(const fb_runner *run, const fb_cell *cell);
 FB_MUST_USE fb_status fb_run_stream(const fb_runner *run, const fb_cell *cell,
                                     fb_variant **out);
 
+/* What its rule keeps beside the entries counts against its budget. */
+bool fb_run_pays_state(const fb_plan *plan, const fb_cell *cell);
+
 /* --- rows beside the rules (run_reference.c) --- */
 
 /* fb_choices.reference of its rule says what stays. */
@@ -135,9 +159,16 @@ typedef struct fb_outcome {
     const fb_variant *variant;
     const fb_answer *answer;
     int64_t evict_ns, answer_ns;
-    bool answer_shared;            /* answer_ns is that of a group */
-    size_t peak[FB_ACCOUNT_COUNT]; /* while answering */
+    bool answer_shared;    /* answer_ns is that of a group */
+    const fb_peaks *made;  /* its own, while it was made */
+    const size_t *keeps;   /* [FB_ACCOUNT_COUNT] what it holds since then */
+    const fb_peaks *asked; /* of a group on top of what its members hold */
+    int n_asked;           /* these */
 } fb_outcome;
+
+/* What the cell alone would have held of keys, values and rule state, phase by phase, and what
+ * was there of all else. */
+fb_peaks fb_run_peaks(const fb_runner *run, const fb_outcome *outcome);
 
 /* What the cell said, or its failure if no numbers can be made of that. */
 FB_MUST_USE fb_status fb_run_store_cell(fb_runner *run, const fb_outcome *outcome);

@@ -28,7 +28,11 @@ typedef struct group {
     const fb_cell *cell[MOST];
     fb_variant *variant[MOST];
     int64_t evict_ns[MOST];
+    fb_peaks made[MOST]; /* each alone, while it was made */
+    size_t keeps[MOST][FB_ACCOUNT_COUNT];
     int n;
+    fb_gauge asking;
+    bool is_last; /* no cell of the document comes after these */
     fb_variant *twin;            /* in an arena of its own; NULL: nobody has a mask */
     int twin_of;                 /* the first with a mask */
     fb_variant *asked[MOST + 1]; /* the batch at work; the last may be the twin */
@@ -62,17 +66,21 @@ static fb_status is_done(void *self, const int32_t *ids, int64_t n, bool *out)
 /* --- answering --- */
 
 /* Variants [first, first + n), which were asked together. */
-static fb_status store_answers(group *g, int first, int n, int64_t ns, bool shared)
+static fb_status store_answers(group *g, int first, int n, int64_t ns, bool with_twin)
 {
-    fb_outcome outcome = {.answer_ns = ns, .answer_shared = shared};
+    fb_outcome outcome = {.answer_ns = ns, .answer_shared = n + with_twin > 1};
+    fb_peaks asked;
 
-    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
-        outcome.peak[a] = fb_memory_peak((fb_account)a);
+    fb_gauge_read_own(&g->asking, &asked);
+    outcome.asked = &asked;
+    outcome.n_asked = n + with_twin;
     for (int i = 0; i < n; i++) {
         outcome.cell = g->cell[first + i];
         outcome.variant = g->variant[first + i];
         outcome.answer = &g->answer[i];
         outcome.evict_ns = g->evict_ns[first + i];
+        outcome.made = &g->made[first + i];
+        outcome.keeps = g->keeps[first + i];
         FB_TRY(fb_run_store_cell(g->run, &outcome));
     }
     return FB_OK;
@@ -81,6 +89,8 @@ static fb_status store_answers(group *g, int first, int n, int64_t ns, bool shar
 /* Variants [first, first + n) and the twin, if it is wanted, as one batch. */
 static fb_status ask(group *g, int first, int n, bool with_twin)
 {
+    FB_TRY(fb_meet(g->run->reading, &g->question));
+    fb_gauge_begin(&g->asking, g->run);
     memcpy(g->asked, g->variant + first, (size_t)n * sizeof(fb_variant *));
     g->asked[n] = g->twin;
     return fb_answer_group(g->run->reading, g->asked, n + with_twin, &g->question,
@@ -147,7 +157,7 @@ static fb_status answer(group *g, int first, int n, bool with_twin)
     if (status == FB_OK) {
         if (with_twin && !is_twin(g, &g->answer[g->twin_of - first], &g->answer[n]))
             status = refuse_twin();
-        if (status == FB_OK) status = store_answers(g, first, n, ns, n + with_twin > 1);
+        if (status == FB_OK) status = store_answers(g, first, n, ns, with_twin);
         for (int i = 0; i < n + with_twin; i++)
             fb_answer_clear(&g->answer[i]);
         return status;
@@ -167,6 +177,21 @@ static void clear_group(group *g)
     fb_variant_free(g->twin);
     g->twin = NULL;
     g->n = 0;
+}
+
+/* Before the last group of a document the full cache goes, if nobody there reads it. A
+ * failure here is met again by those who are asked. */
+static void let_go(group *g)
+{
+    bool are_alone = g->is_last && g->twin == NULL;
+
+    for (int i = 0; i < g->n; i++)
+        are_alone = are_alone && fb_variant_is_alone(g->variant[i]);
+    if (!are_alone) return;
+    if (fb_meet(g->run->reading, &g->question) == FB_OK)
+        fb_reading_let_go(g->run->reading);
+    else
+        fb_ops_reset(g->run->ops);
 }
 
 static fb_status answer_group(group *g)
@@ -251,13 +276,18 @@ static fb_status make_twin(group *g, const fb_cell *cell)
 static fb_status make_variant(group *g, const fb_cell *cell)
 {
     const bool masked = takes_mask(g, cell), is_first = masked && g->twin == NULL;
+    fb_gauge before;
     int64_t begin;
     fb_status status;
 
     if (is_first) FB_TRY(make_twin(g, cell));
+    fb_gauge_begin(&before, g->run);
     begin = fb_time_ns();
     status = evict(g, cell, masked, &g->variant[g->n]);
     g->evict_ns[g->n] = fb_time_ns() - begin;
+    fb_gauge_read_own(&before, &g->made[g->n]);
+    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
+        g->keeps[g->n][a] = fb_gauge_kept(&before, (fb_account)a);
     if (status == FB_OK || !is_first) return status;
     fb_variant_free(g->twin);
     g->twin = NULL;
@@ -290,6 +320,7 @@ static fb_status run_cells(group *g, const fb_cell *cells, int n)
         }
         FB_TRY(add(g, &cells[i]));
     }
+    let_go(g);
     return answer_group(g);
 }
 
@@ -328,6 +359,7 @@ fb_status fb_run_sample(fb_runner *run, const fb_cell *cells, int n)
     if (g == NULL) return fb_fail(FB_NO_MEMORY, "no memory for the run");
     g->run = run;
     g->sample = sample;
+    g->is_last = cells + n == run->todo[run->document].cells + run->todo[run->document].n;
     g->question = fb_run_question(sample);
     g->options = fb_run_answer_options(sample);
     g->options.is_done = is_done;

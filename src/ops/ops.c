@@ -420,6 +420,18 @@ fb_tensor fb_persist(fb_ops *ops, fb_account account, fb_tensor a)
     return FB_NONE;
 }
 
+fb_tensor fb_persist_over(fb_ops *ops, fb_account account, fb_tensor old, fb_tensor a)
+{
+    const fb_array *array = fb_ops_look(ops, FB_OP_narrow, a);
+    const bool goes_first = array != NULL && !array->persists;
+    fb_tensor out;
+
+    if (goes_first) fb_release(ops, old);
+    out = fb_persist(ops, account, a);
+    if (!goes_first) fb_release(ops, old);
+    return out;
+}
+
 fb_tensor fb_new(fb_ops *ops, fb_account account, fb_dtype dtype, int n_dims,
                  const int64_t *shape)
 {

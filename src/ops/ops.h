@@ -91,6 +91,9 @@ fb_tensor fb_scope_return(fb_ops *ops, fb_tensor a);
 
 /* A copy that lives until fb_release, in memory of its own, charged to `account`. */
 fb_tensor fb_persist(fb_ops *ops, fb_account account, fb_tensor a);
+/* The same in place of `old` (FB_NONE: of nothing), which is released; before the copy is
+ * made where `a` is no part of it, so that there is never room taken for both. */
+fb_tensor fb_persist_over(fb_ops *ops, fb_account account, fb_tensor old, fb_tensor a);
 /* A persistent tensor, zeroed. */
 fb_tensor fb_new(fb_ops *ops, fb_account account, fb_dtype dtype, int n_dims,
                  const int64_t *shape);

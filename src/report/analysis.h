@@ -14,6 +14,7 @@
 #ifndef FB_REPORT_ANALYSIS_H
 #define FB_REPORT_ANALYSIS_H
 
+#include "base/memory.h"
 #include "stats/stats.h"
 #include "store/store.h"
 
@@ -59,6 +60,10 @@ typedef struct fb_row {
     double extra_flops, extra_most, fused_flops;
     double step_flops, step_bytes; /* of the first token of an answer, means; NAN: unknown */
     bool is_over_quota;            /* in some cell */
+    /* The most bytes of each phase and account, mean per cell; NAN: no such phase, or
+     * nothing is known of it. Keys, values and rule state are the cell's own, all else is
+     * what was there for all cells of a sweep together. */
+    double memory[FB_MEMORY_PHASES][FB_ACCOUNT_COUNT];
     int n_fallback, n_shrunk, n_without_choice, n_first_lost; /* cells marked */
     bool is_without_choice;   /* all of them: not ranked */
     double em, nll, kl, top1; /* means of the side measures; NAN where absent */

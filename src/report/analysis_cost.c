@@ -86,18 +86,32 @@ static void add_prices(struct sums *sums, const fb_result_cell *cell,
     sums->step_bytes += cell->step_bytes;
 }
 
-static fb_status add_cell(struct sums *sums, const fb_result_cell *cell,
-                          fb_store *store)
+/* Bytes of an entry: from what a cell keeps; where text comes in under the budget its memory
+ * has room for more entries than are there, and for state, so from the model. */
+static double entry_bytes(const fb_results *results, const fb_result_cell *cell)
 {
-    const double entry_bytes = share(cell->kept_bytes, cell->kept_entries);
+    const bool streams =
+        results->protocol != NULL && strncmp(results->protocol, "stream", 6) == 0;
+    const bool is_half =
+        results->kernel != NULL && strstr(results->kernel, ".kv32") == NULL;
+
+    if (!streams || results->model.head_dim <= 0)
+        return share(cell->kept_bytes, cell->kept_entries);
+    return 2 * (double)results->model.head_dim * (is_half ? 2 : 4);
+}
+
+static fb_status add_cell(struct sums *sums, const fb_result_cell *cell,
+                          const fb_analyser *analyser)
+{
     struct work work;
 
-    FB_TRY(read_work(&work, store, cell->id));
+    FB_TRY(read_work(&work, analyser->store, cell->id));
     add_prices(sums, cell, &work);
     sums->filled += share(cell->kept_entries, cell->budget_entries);
     sums->kept_bytes += (double)cell->kept_bytes;
     sums->budget_bytes += (double)cell->budget_bytes;
-    sums->full_bytes += entry_bytes * (double)cell->full_entries;
+    sums->full_bytes +=
+        entry_bytes(analyser->results, cell) * (double)cell->full_entries;
     sums->em += measure(cell, "em", "em_tf");
     sums->nll += measure(cell, "nll", NULL);
     sums->kl += measure(cell, "kl", NULL);
@@ -131,7 +145,7 @@ fb_status fb_analysis_cost(fb_row *row, const fb_table *table,
         for (int c = 0; c < n; c++) {
             if (strcmp(cells[c].status, "done") != 0) continue;
             add_marks(row, &cells[c]);
-            FB_TRY(add_cell(&sums, &cells[c], analyser->store));
+            FB_TRY(add_cell(&sums, &cells[c], analyser));
         }
         if (n > row->n_seeds) row->n_seeds = n;
     }
@@ -146,5 +160,5 @@ fb_status fb_analysis_cost(fb_row *row, const fb_table *table,
     row->kl = sums.kl / sums.n;
     row->top1 = sums.top1 / sums.n;
     row->is_without_choice = row->n_without_choice == sums.n;
-    return FB_OK;
+    return fb_analysis_memory(row, table, analyser);
 }

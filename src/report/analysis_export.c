@@ -108,6 +108,25 @@ void fb_export_string(fb_text *text, const char *key, const char *value)
     fb_text_puts(text, ",");
 }
 
+/* Bytes by phase and account. */
+static void add_memory(fb_text *text, const fb_row *row)
+{
+    int n = 0;
+
+    fb_text_puts(text, ",\"memory\":{");
+    for (int p = 0; p < FB_MEMORY_PHASES; p++) {
+        if (isnan(row->memory[p][FB_ACCOUNT_kv])) continue;
+        fb_text_printf(text, "%s\"%s\":{", n++ == 0 ? "" : ",", fb_memory_phase_name(p));
+        for (int a = 0; a < FB_ACCOUNT_COUNT; a++) {
+            fb_text_printf(text, "%s\"%s\":", a == 0 ? "" : ",",
+                           fb_account_name((fb_account)a));
+            fb_text_add_plain(text, row->memory[p][a]);
+        }
+        fb_text_puts(text, "}");
+    }
+    fb_text_puts(text, "}");
+}
+
 static void add_row(fb_text *text, const fb_analysis *a, const fb_row *row)
 {
     const fb_result_rule *rule = &a->results->rules[row->rule];
@@ -123,6 +142,7 @@ static void add_row(fb_text *text, const fb_analysis *a, const fb_row *row)
         fb_text_printf(text, "%s\"%s\":", c == 0 ? "" : ",", reals[c].name);
         add_real(text, row, c, "null");
     }
+    add_memory(text, row);
     fb_text_puts(text, "}");
 }
 

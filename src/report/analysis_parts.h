@@ -32,6 +32,22 @@ double fb_quota_of(const fb_results *results);
 bool fb_stands_apart(const fb_row *row, int baseline);
 /* Of a row with its cost. Never of references, nor of what looks ahead. */
 bool fb_is_over_quota(const fb_results *results, const fb_row *row);
+/* fb_row.memory of all its cells (analysis_memory.c). */
+FB_MUST_USE fb_status fb_analysis_memory(fb_row *row, const fb_table *table,
+                                         const fb_analyser *analyser);
+const char *fb_memory_phase_name(int phase);
+/* Whether some row of the table came through the phase, whether anything is known. */
+bool fb_table_has_phase(const fb_table *table, int phase);
+bool fb_table_has_memory(const fb_table *table);
+/* The most of an account in any phase, NAN if unknown. */
+double fb_row_peak(const fb_row *row, fb_account account);
+double fb_table_peak(const fb_table *table, fb_account account);
+/* What is kept, and keys, values and rule state at their most before the answer, as shares of
+ * the full cache. */
+double fb_row_resident(const fb_row *row);
+double fb_row_peak_share(const fb_row *row);
+/* "resident 25 %, peak 125 %: ..." of the rows of a budget; nothing if it bounds both. */
+bool fb_say_unbounded(fb_text *text, const fb_analysis *a, const fb_table *table);
 /* The cells of a sample under a rule at a budget, else under the full cache. */
 const fb_result_cell *fb_analysis_cells(const fb_results *results, int sample, int rule,
                                         int budget, int *n_out);
@@ -152,6 +168,9 @@ void fb_export_string(fb_text *text, const char *key, const char *value);
 /* A text of CSV: quoted where it has to be, and no formula. */
 void fb_export_field(fb_text *text, const char *field);
 
+/* The table of memory below one of scores; nothing where nothing is known. */
+void fb_analysis_print_memory(fb_text *text, const fb_analysis *a,
+                              const fb_table *table);
 void fb_analysis_print_text(fb_text *text, const fb_analysis *a);
 void fb_analysis_print_json(fb_text *text, const fb_analysis *a);
 void fb_analysis_print_csv(fb_text *text, const fb_analysis *a);

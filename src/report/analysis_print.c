@@ -431,6 +431,7 @@ void fb_analysis_print_text(fb_text *text, const fb_analysis *a)
             fb_say_smallest(text, a, &a->tables[t]);
             fb_text_puts(text, "\n");
         }
+        fb_analysis_print_memory(text, a, &a->tables[t]);
     }
     if (a->n_tables > 0) print_legend(text, a);
     fb_text_printf(text, "%s\n", a->signature);

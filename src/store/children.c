@@ -95,6 +95,41 @@ fb_status fb_store_read_counts(fb_store *store, int64_t cell, fb_store_count **o
     return status;
 }
 
+fb_status fb_store_read_peaks(fb_store *store, int64_t cell, fb_store_peak **out,
+                              int *n_out)
+{
+    const fb_value id = fb_value_int(cell);
+    fb_store_peak *peaks;
+    struct list list;
+    fb_status status;
+    fb_query query;
+
+    *out = NULL;
+    *n_out = 0;
+    FB_TRY(open_list(&list, store,
+                     "SELECT count(*), total(length(CAST(phase AS BLOB)) + "
+                     "length(CAST(account AS BLOB)) + 2) FROM memory WHERE cell_id = ?1",
+                     cell, sizeof *peaks));
+    peaks = (void *)list.block;
+    fb_query_open(&query, store,
+                  "SELECT phase, account, peak_bytes FROM memory WHERE cell_id = ?1 "
+                  "ORDER BY phase, account",
+                  &id, 1);
+    for (; *n_out < list.most && fb_query_next(&query); (*n_out)++)
+        peaks[*n_out] =
+            (fb_store_peak){.phase = add_text(&list, fb_query_text(&query, 0)),
+                            .account = add_text(&list, fb_query_text(&query, 1)),
+                            .peak_bytes = fb_query_int(&query, 2)};
+    status = fb_query_close(&query);
+    if (status == FB_OK) {
+        *out = peaks;
+        return FB_OK;
+    }
+    fb_free(list.block);
+    *n_out = 0;
+    return status;
+}
+
 /* --- kept positions --- */
 
 /* The next LEB128 number of at most 31 bits; false at the end or beyond that. */

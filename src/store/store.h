@@ -251,6 +251,9 @@ bool fb_result_score(const fb_result_cell *cell, const char *metric, double *out
 /* Children of a cell that only some readers want; free with fb_free. */
 FB_MUST_USE fb_status fb_store_read_counts(fb_store *store, int64_t cell,
                                            fb_store_count **out, int *n_out);
+/* By phase, then account. */
+FB_MUST_USE fb_status fb_store_read_peaks(fb_store *store, int64_t cell,
+                                          fb_store_peak **out, int *n_out);
 FB_MUST_USE fb_status fb_store_read_kept(fb_store *store, int64_t cell,
                                          fb_store_kept **out, int *n_out);
 

@@ -14,7 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAKE_MOST = 1 << 20, MAKE_PAIRS_AT = 16, MAKE_TENSORS_AT = 8 };
+#ifndef MAKE_ROOM /* set it before the include for larger files */
+#define MAKE_ROOM (1 << 20)
+#endif
+enum { MAKE_MOST = MAKE_ROOM, MAKE_PAIRS_AT = 16, MAKE_TENSORS_AT = 8 };
 enum {
     MAKE_U32 = 4,
     MAKE_I32 = 5,

@@ -1,0 +1,161 @@
+/* memory.c - where the memory of cells was, phase by phase, and what of it the budget bounds.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "report/page.h"
+
+#include <math.h>
+
+static bool is_known(const fb_page *page)
+{
+    for (int t = 0; t < page->analysis->n_tables; t++)
+        if (fb_table_has_memory(&page->analysis->tables[t])) return true;
+    return false;
+}
+
+/* A phase that some cell of the task came through. */
+static bool has_phase(const fb_page *page, int task, int phase)
+{
+    for (int b = 0; b < page->results->n_budgets; b++) {
+        const fb_table *table = fb_analysis_table(page->analysis, task, b);
+
+        if (table != NULL && fb_table_has_phase(table, phase)) return true;
+    }
+    return false;
+}
+
+static void head_cell(const fb_page *page, const char *words)
+{
+    fb_html(page->out, "<th scope=\"col\">%s</th>", words);
+}
+
+/* --- keys and values by phase --- */
+
+static void kept_head(const fb_page *page, int task)
+{
+    fb_html(page->out,
+            "<caption>%s: keys and values at their most in each phase, mean per "
+            "cell</caption><thead><tr>",
+            page->results->tasks[task].name);
+    head_cell(page, "rule");
+    head_cell(page, "kept");
+    for (int p = 0; p < FB_MEMORY_PHASES; p++)
+        if (has_phase(page, task, p)) head_cell(page, fb_memory_phase_name(p));
+    head_cell(page, "rule state");
+    head_cell(page, "resident, %");
+    head_cell(page, "peak, %");
+    fb_text_puts(page->out, "</tr></thead>\n");
+}
+
+static void kept_row(const fb_page *page, const fb_table *table, const fb_row *row)
+{
+    fb_text_puts(page->out, "<tr><th scope=\"row\">");
+    fb_html_rule(page, row->rule);
+    fb_text_puts(page->out, "</th>");
+    fb_page_kept_cell(page, table, row);
+    for (int p = 0; p < FB_MEMORY_PHASES; p++)
+        if (has_phase(page, table->task, p))
+            fb_html_bytes_cell(page->out, row->memory[p][FB_ACCOUNT_kv]);
+    fb_html_bytes_cell(page->out, fb_row_peak(row, FB_ACCOUNT_rule_state));
+    fb_html_cell(page->out, 100 * fb_row_resident(row), 1);
+    fb_html_cell(page->out, 100 * fb_row_peak_share(row), 1);
+    fb_text_puts(page->out, "</tr>\n");
+}
+
+static void kept(const fb_page *page, int task)
+{
+    fb_page_table_open(page, "memory", task);
+    kept_head(page, task);
+    for (int b = 0; b < page->results->n_budgets; b++) {
+        const fb_table *table = fb_analysis_table(page->analysis, task, b);
+
+        if (table == NULL) continue;
+        fb_text_puts(page->out, "<tbody>\n");
+        for (int i = 0; i < table->n_rows; i++)
+            kept_row(page, table, &table->rows[i]);
+        fb_text_puts(page->out, "</tbody>\n");
+    }
+    fb_page_table_close(page, "memory", task);
+}
+
+/* "20 %: resident 20 %, peak 120 % of the full cache: ..." */
+static void bounds(const fb_page *page, int task)
+{
+    fb_text words = {0};
+
+    for (int b = 0; b < page->results->n_budgets; b++) {
+        const fb_table *table = fb_analysis_table(page->analysis, task, b);
+
+        fb_text_clear(&words);
+        if (table == NULL || !fb_say_unbounded(&words, page->analysis, table)) continue;
+        fb_text_puts(page->out, "<p class=\"cap\">");
+        fb_html_budget(page->out, &page->results->budgets[b]);
+        fb_text_puts(page->out, ": ");
+        fb_html_prose(page->out, fb_text_string(&words), words.n);
+        fb_text_puts(page->out, ".</p>\n");
+    }
+    page->out->failed |= words.failed;
+    fb_text_clear(&words);
+}
+
+/* --- all accounts --- */
+
+static void account_row(const fb_page *page, const fb_row *row, int account)
+{
+    fb_text_puts(page->out, "<tr><th scope=\"row\">");
+    fb_html_rule(page, row->rule);
+    fb_html(page->out, "</th><td class=\"l\">%s</td>",
+            fb_account_name((fb_account)account));
+    for (int p = 0; p < FB_MEMORY_PHASES; p++)
+        fb_html_bytes_cell(page->out, row->memory[p][account]);
+    fb_text_puts(page->out, "</tr>\n");
+}
+
+static void accounts(const fb_page *page, int task)
+{
+    const fb_table *table = fb_analysis_table(page->analysis, task, page->budget);
+
+    if (table == NULL) return;
+    fb_page_table_open(page, "accounts", task);
+    fb_html(page->out, "<caption>%s at ", page->results->tasks[task].name);
+    fb_html_budget(page->out, &page->results->budgets[table->budget]);
+    fb_text_puts(page->out, ": all accounts of the allocator, the most in each phase, "
+                            "mean per cell</caption><thead><tr>");
+    head_cell(page, "rule");
+    fb_text_puts(page->out, "<th scope=\"col\" class=\"l\">account</th>");
+    for (int p = 0; p < FB_MEMORY_PHASES; p++)
+        head_cell(page, fb_memory_phase_name(p));
+    fb_text_puts(page->out, "</tr></thead>\n");
+    for (int i = 0; i < table->n_rows; i++) {
+        fb_text_puts(page->out, "<tbody>\n");
+        for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
+            account_row(page, &table->rows[i], a);
+        fb_text_puts(page->out, "</tbody>\n");
+    }
+    fb_page_table_close(page, "accounts", task);
+}
+
+void fb_page_memory(fb_page *page)
+{
+    if (!is_known(page)) return;
+    fb_page_open(page, "memory", "Memory");
+    fb_text_puts(
+        page->out,
+        "<p class=\"cap\">As the allocator counted it. Keys, values and rule state are "
+        "those of each cell alone: a cell that was evicted no longer has the full cache, "
+        "which this program may keep for other cells. In the answer the tail is with "
+        "them, of the same size for all rules.</p>\n");
+    for (int t = 0; t < page->results->n_tasks; t++) {
+        kept(page, t);
+        bounds(page, t);
+    }
+    fb_text_puts(page->out,
+                 "<details><summary>All accounts</summary>\n<p class=\"cap\">kv: keys "
+                 "and values. rule_state: what a rule keeps beside them. Of all cells of a "
+                 "sweep together: weights, signals (attention and scores), scratch "
+                 "(activations and other temporary tensors), other.</p>\n");
+    for (int t = 0; t < page->results->n_tasks; t++)
+        accounts(page, t);
+    fb_text_puts(page->out, "</details>\n");
+    fb_page_close(page);
+}
