@@ -260,21 +260,26 @@ fb_status fb_store_cover(fb_cover **out, fb_store *store, const fb_results *resu
 
 /* --- two of them --- */
 
-bool fb_cover_differs(const fb_cover_table *a, const fb_cover_table *b, char *out,
-                      size_t n)
+static void add_part(fb_text *out, const char *table, const char *column)
 {
-    if (strcmp(a->sha256, b->sha256) == 0) return false;
+    fb_text_printf(out, "%s%s%s", out->n > 0 ? ", " : "", table, column);
+}
+
+void fb_cover_add_differences(const fb_cover_table *a, const fb_cover_table *b,
+                              fb_text *out)
+{
+    const size_t before = out->n;
+
+    if (strcmp(a->sha256, b->sha256) == 0) return;
     if (a->rows != b->rows) {
-        (void)snprintf(out, n, "%s: %" PRId64 " rows for %" PRId64, a->name, b->rows,
-                       a->rows);
-        return true;
+        add_part(out, a->name, ": how many rows");
+        return;
     }
     for (int i = 0; i < a->n_columns && i < b->n_columns; i++)
         if (strcmp(a->columns[i].name, b->columns[i].name) != 0 ||
             a->columns[i].sum != b->columns[i].sum) {
-            (void)snprintf(out, n, "%s.%s", a->name, a->columns[i].name);
-            return true;
+            add_part(out, a->name, ".");
+            fb_text_puts(out, a->columns[i].name);
         }
-    (void)snprintf(out, n, "%s: what its rows belong to", a->name);
-    return true;
+    if (out->n == before) add_part(out, a->name, ": what its rows belong to");
 }

@@ -40,9 +40,9 @@ typedef struct fb_cover {
 FB_MUST_USE fb_status fb_store_cover(fb_cover **out, fb_store *store,
                                      const fb_results *results, int cell);
 
-/* "ledger.flops" of the first difference of two tables; "ledger: its rows" where each
- * column has the same values, but not in the same rows. False if they are equal. */
-bool fb_cover_differs(const fb_cover_table *a, const fb_cover_table *b, char *out,
-                      size_t n);
+/* Adds what differs between two tables, "score.value, score.metric"; "ledger: what its rows
+ * belong to" where each column has the same values, but not in the same rows. */
+void fb_cover_add_differences(const fb_cover_table *a, const fb_cover_table *b,
+                              fb_text *out);
 
 #endif
