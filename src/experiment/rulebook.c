@@ -9,14 +9,14 @@
 
 /* --- the same for all --- */
 
-static bool has_one_kernel(const fb_evidence *e, fb_text *why)
+static bool holds_kernel(const fb_evidence *e, fb_text *why)
 {
     if (e->same_trace) return true;
     fb_text_puts(why, "the kernel was not the same for all rules: traces differ");
     return false;
 }
 
-static bool has_one_start(const fb_evidence *e, fb_text *why)
+static bool holds_start(const fb_evidence *e, fb_text *why)
 {
     if (e->same_cache) return true;
     fb_text_puts(why, "rules of a sample began with different caches");
@@ -24,7 +24,7 @@ static bool has_one_start(const fb_evidence *e, fb_text *why)
 }
 
 /* Of the backends the native one promises them: see fb_ops_is_exact. */
-static bool has_equal_bits(const fb_evidence *e, fb_text *why)
+static bool holds_bits(const fb_evidence *e, fb_text *why)
 {
     const char *kernel = e->results->kernel;
 
@@ -34,7 +34,7 @@ static bool has_equal_bits(const fb_evidence *e, fb_text *why)
     return false;
 }
 
-static bool has_one_protection(const fb_evidence *e, fb_text *why)
+static bool holds_protection(const fb_evidence *e, fb_text *why)
 {
     if (!fb_values_is(e->settings, FB_SET_protect, "published")) return true;
     fb_text_puts(why, "published protection: each rule keeps first and last entries of "
@@ -44,14 +44,14 @@ static bool has_one_protection(const fb_evidence *e, fb_text *why)
 
 /* --- memory --- */
 
-static bool charges_state(const fb_evidence *e, fb_text *why)
+static bool holds_state(const fb_evidence *e, fb_text *why)
 {
     if (fb_values_is(e->settings, FB_SET_metadata, "charged")) return true;
     fb_text_puts(why, "the state of rules is not charged to the budget");
     return false;
 }
 
-static bool keeps_budget(const fb_evidence *e, fb_text *why)
+static bool holds_budget(const fb_evidence *e, fb_text *why)
 {
     if (e->highest_use <= 1) return true;
     fb_text_printf(why, "a cell used %.4f of its budget", e->highest_use);
@@ -60,7 +60,7 @@ static bool keeps_budget(const fb_evidence *e, fb_text *why)
 
 /* --- compute --- */
 
-static bool counts_all(const fb_evidence *e, fb_text *why)
+static bool holds_counted(const fb_evidence *e, fb_text *why)
 {
     for (int i = 0; i < e->results->n_rules; i++)
         if (!e->results->rules[i].accounted) {
@@ -73,7 +73,7 @@ static bool counts_all(const fb_evidence *e, fb_text *why)
 
 /* A rule above the quota stands apart, with its cost: that opens nothing. Here it is asked
  * whether there is a limit at all. */
-static bool limits_compute(const fb_evidence *e, fb_text *why)
+static bool holds_quota(const fb_evidence *e, fb_text *why)
 {
     if (!fb_values_is(e->settings, FB_SET_compute, "report")) return true;
     fb_text_puts(why, "extra work of rules is shown, not limited");
@@ -82,7 +82,7 @@ static bool limits_compute(const fb_evidence *e, fb_text *why)
 
 /* --- what rules see, and what they are beside --- */
 
-static bool marks_seers(const fb_evidence *e, fb_text *why)
+static bool holds_signals(const fb_evidence *e, fb_text *why)
 {
     for (int i = 0; i < e->results->n_rules; i++) {
         const fb_result_rule *rule = &e->results->rules[i];
@@ -110,7 +110,7 @@ static bool has_rule(const fb_results *r, const char *name)
     return false;
 }
 
-static bool has_frame(const fb_evidence *e, fb_text *why)
+static bool holds_frame(const fb_evidence *e, fb_text *why)
 {
     const bool full = has_rule(e->results, "full");
     const bool random = has_rule(e->results, "random");
@@ -121,7 +121,7 @@ static bool has_frame(const fb_evidence *e, fb_text *why)
     return false;
 }
 
-static bool is_whole(const fb_evidence *e, fb_text *why)
+static bool holds_whole(const fb_evidence *e, fb_text *why)
 {
     const fb_results *r = e->results;
 
@@ -135,27 +135,9 @@ static bool is_whole(const fb_evidence *e, fb_text *why)
 }
 
 const fb_condition fb_rulebook[FB_CONDITIONS] = {
-    {"kernel", "In every sample all rules made the same calls of model and attention.",
-     has_one_kernel},
-    {"start", "All rules of a sample began with the same keys and values.",
-     has_one_start},
-    {"bits",
-     "The backend promises equal bits, so anybody can run a cell again and "
-     "compare.",
-     has_equal_bits},
-    {"protection", "The same first and last entries are protected for all rules.",
-     has_one_protection},
-    {"state", "The state of rules is charged to the budget.", charges_state},
-    {"budget", "No cell holds more bytes than its budget.", keeps_budget},
-    {"counted", "Every operation of every rule is in the ledger.", counts_all},
-    {"quota", "Extra work is limited by a quota; a rule above it stands apart.",
-     limits_compute},
-    {"signals",
-     "A rule that sees the question's answer is a reference, out of rankings.",
-     marks_seers},
-    {"frame", "The full cache and random choice are among the rules.", has_frame},
-    {"whole", "Every planned cell is there; failed ones are counted in public.",
-     is_whole},
+#define ROW(name, sentence) {#name, sentence, holds_##name},
+    FB_CONDITION_LIST(ROW)
+#undef ROW
 };
 
 bool fb_rulebook_judge(const fb_evidence *evidence, fb_text *reasons,

@@ -1,7 +1,7 @@
 /* rulebook.h - whether an experiment is of the closed class: docs/RULEBOOK.md, decided.
  *
- * A condition is a row: its name, its sentence, a function that looks at what is stored and
- * says why it does not hold. An experiment is closed if all of them hold, else open; that is
+ * A condition is a row of store/conditions.h with a function here, which looks at what is
+ * stored and says why it does not hold. An experiment is closed if all of them hold, else open; that is
  * nothing bad, but it is never silent. Only what the program can check is here: what its
  * author promises beside is in the document.
  *
@@ -15,6 +15,7 @@
 
 #include "base/text.h"
 #include "spec/option.h"
+#include "store/conditions.h"
 #include "store/store.h"
 
 /* What conditions look at; all lent. */
@@ -31,7 +32,9 @@ typedef struct fb_condition {
     bool (*holds)(const fb_evidence *evidence, fb_text *why);
 } fb_condition;
 
-enum { FB_CONDITIONS = 11 };
+#define FB_COUNT(name, sentence) +1
+enum { FB_CONDITIONS = 0 FB_CONDITION_LIST(FB_COUNT) };
+#undef FB_COUNT
 extern const fb_condition fb_rulebook[FB_CONDITIONS];
 
 /* True: closed. `reasons`: of what does not hold, "a; b"; `holds` [FB_CONDITIONS]. */

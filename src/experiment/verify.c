@@ -180,6 +180,12 @@ static fb_status check_content(fb_store *store, const fb_results *results,
     fb_certificate made;
     fb_status status = fb_certificate_judge(&made, results);
 
+    if (status != FB_OK && status != FB_NO_MEMORY) { /* a specification that is none */
+        add_problem(problems, "the class cannot be found again: %.400s",
+                    fb_error_message());
+        fb_certificate_clear(&made);
+        return FB_OK;
+    }
     if (status == FB_OK) status = fb_certificate_write(&made, store, results);
     if (status == FB_OK)
         status =

@@ -11,6 +11,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/json.h"
 #include "base/memory.h"
 #include "store/reader.h"
 
@@ -121,9 +122,14 @@ fb_status fb_store_add_hosts(fb_store *store, int64_t experiment, fb_text *out)
                   &id, 1);
     for (; fb_query_next(&query); is_first = false) {
         const char *description = fb_query_text(&query, 0);
+        fb_json *json = NULL;
+        const bool is_json =
+            description != NULL &&
+            fb_json_parse(&json, description, strlen(description)) == FB_OK;
 
         fb_text_printf(out, "%s%s", is_first ? "" : ", ",
-                       description == NULL ? "null" : description);
+                       is_json ? description : "null");
+        fb_json_free(json);
     }
     return fb_query_close(&query);
 }
