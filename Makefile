@@ -114,14 +114,17 @@ $(BUILD)/flags: FORCE
 	echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' | cmp -s - $@ || echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' > $@
 
 # What the sources that make results are, in twelve digits: stored with results, so that those of
-# two builds do not mix. Written only when it changes.
+# two builds do not mix; and the commit, "-dirty" with changes, which is said beside. Written only
+# when it changes.
 RESULT_SOURCES := $(sort $(wildcard $(foreach part,include include/flexbudget rules tasks $(addprefix src/,base ops ops/native ops/torch ops/shape model \
                   cache rule select engine task experiment spec),$(part)/*.[ch])) $(wildcard data/texts/* data/*.txt))
 BUILD_ID := $(BUILD)/gen/experiment/build_id.h
 $(BUILD_ID): FORCE
 	mkdir -p $(@D)
-	id=$$(sha256sum $(RESULT_SOURCES) | sha256sum | cut -c 1-12); line="#define FB_BUILD \"$$id\""; \
-	echo "$$line" | cmp -s - $@ || echo "$$line" > $@
+	id=$$(sha256sum $(RESULT_SOURCES) | sha256sum | cut -c 1-12); commit=unknown; \
+	if [ -e .git ]; then commit=$$(git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null) || commit=unknown; fi; \
+	printf '#define FB_BUILD "%s"\n#define FB_COMMIT "%s"\n' "$$id" "$$commit" > $@.new; \
+	if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 $(BUILD)/obj/src/experiment/version.o: $(BUILD_ID)
 
 # Embedded files: whoever has FB_EMBED in it is compiled again when one of them changes.

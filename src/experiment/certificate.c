@@ -5,7 +5,10 @@
 #include "experiment/certificate.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "spec/spec.h"
+#include "store/cover.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,15 +40,33 @@ static bool promises_bits(const fb_results *r)
 
 static void add_identity(fb_text *out, const fb_results *r)
 {
-    fb_text_puts(out, "{");
+    fb_text_printf(out, "{\"format\": %d", FB_CERTIFICATE_FORMAT);
     add_pair(out, "spec", r->spec_sha256);
     add_pair(out, "model", r->model.sha256);
     add_pair(out, "program", r->program);
     add_pair(out, "kernel", r->kernel);
     add_pair(out, "bits", promises_bits(r) ? "equal" : "tolerance");
     add_pair(out, "protocol", r->protocol);
+    add_pair(out, "protection", r->protection);
+    add_pair(out, "compute", r->compute);
     add_tasks(out, r);
-    fb_text_printf(out, ", \"host\": %s", r->host == NULL ? "null" : r->host);
+}
+
+/* --- the class --- */
+
+const char *fb_certificate_class(const fb_certificate *certificate)
+{
+    return certificate->is_closed ? "closed" : "open";
+}
+
+static void add_class(fb_certificate *c)
+{
+    fb_text_printf(&c->body, ", \"class\": \"%s\", \"conditions\": {",
+                   fb_certificate_class(c));
+    for (int i = 0; i < FB_CONDITIONS; i++)
+        fb_text_printf(&c->body, "%s\"%s\": %s", i > 0 ? ", " : "", fb_rulebook[i].name,
+                       c->holds[i] ? "true" : "false");
+    fb_text_puts(&c->body, "}");
 }
 
 /* --- traces --- */
@@ -76,62 +97,114 @@ static void add_sample_name(fb_text *out, const fb_result_sample *sample, bool i
     fb_text_clear(&name);
 }
 
-/* Cells are sorted by sample: those of one stand behind each other. */
-static int add_sample_trace(fb_certificate *c, const fb_results *r, int first)
-{
-    const fb_result_sample *sample = &r->samples[r->cells[first].sample];
-    const char *context = NULL, *answer = NULL, *decode = NULL, *cache = NULL;
-    int i = first;
-    bool same = true;
+typedef struct sample_trace {
+    const char *context, *answer, *decode, *cache; /* NULL: no cell has one */
+    bool same_trace, same_cache;
+    int end; /* index of the first cell of the next sample */
+} sample_trace;
 
-    for (; i < r->n_cells && r->cells[i].sample == r->cells[first].sample; i++) {
-        const fb_result_cell *cell = &r->cells[i];
+/* Cells are sorted by sample: those of one stand behind each other. */
+static sample_trace find_trace(const fb_results *r, int first)
+{
+    sample_trace t = {.same_trace = true, .same_cache = true, .end = first};
+
+    for (; t.end < r->n_cells && r->cells[t.end].sample == r->cells[first].sample;
+         t.end++) {
+        const fb_result_cell *cell = &r->cells[t.end];
 
         if (!is_done(cell)) continue;
-        same &= agree(&context, cell->trace_context);
-        same &= agree(&answer, cell->trace_answer);
-        same &= agree(&decode, cell->trace_decode);
-        c->same_cache &= agree(&cache, cell->cache_sha256);
+        t.same_trace &= agree(&t.context, cell->trace_context);
+        t.same_trace &= agree(&t.answer, cell->trace_answer);
+        t.same_trace &= agree(&t.decode, cell->trace_decode);
+        t.same_cache &= agree(&t.cache, cell->cache_sha256);
     }
-    c->same_trace &= same;
-    add_sample_name(&c->body, sample, first == 0);
-    fb_text_printf(&c->body,
-                   ": {\"context\": \"%s\", \"answer\": \"%s\", \"decode\": \"%s\", "
-                   "\"cache\": \"%s\", \"equal\": %s}",
-                   context == NULL ? "" : context, answer == NULL ? "" : answer,
-                   decode == NULL ? "" : decode, cache == NULL ? "" : cache,
-                   same ? "true" : "false");
-    return i;
+    return t;
+}
+
+static void add_hash(fb_text *out, const char *name, const char *hash)
+{
+    fb_text_printf(out, "\"%s\": ", name);
+    fb_json_add_string(out, hash == NULL ? "" : hash);
+    fb_text_puts(out, ", ");
 }
 
 static void add_traces(fb_certificate *c, const fb_results *r)
 {
-    fb_text_puts(&c->body, ", \"trace\": {");
-    for (int i = 0; i < r->n_cells;)
-        i = add_sample_trace(c, r, i);
-    fb_text_printf(&c->body, "}, \"trace_equal\": %s, \"cache_equal\": %s",
+    fb_text *out = &c->body;
+
+    fb_text_puts(out, ", \"trace\": {");
+    for (int i = 0; i < r->n_cells;) {
+        const sample_trace t = find_trace(r, i);
+
+        add_sample_name(out, &r->samples[r->cells[i].sample], i == 0);
+        fb_text_puts(out, ": {");
+        add_hash(out, "context", t.context);
+        add_hash(out, "answer", t.answer);
+        add_hash(out, "decode", t.decode);
+        add_hash(out, "cache", t.cache);
+        fb_text_printf(out, "\"equal\": %s}",
+                       t.same_trace && t.same_cache ? "true" : "false");
+        i = t.end;
+    }
+    fb_text_printf(out, "}, \"trace_equal\": %s, \"cache_equal\": %s",
                    c->same_trace ? "true" : "false", c->same_cache ? "true" : "false");
 }
 
 /* --- budget, cells, ledger --- */
 
+/* The most of any cell under a budget: shares of what is allowed, and what they are of. */
+typedef struct most {
+    double entries, bytes;
+    int64_t kept_entries, kept_bytes, peak_bytes;
+} most;
+
+static void keep_larger(int64_t *so_far, int64_t value)
+{
+    if (value > *so_far) *so_far = value;
+}
+
+static void add_use(most *m, const fb_result_cell *cell)
+{
+    const double entries = (double)cell->kept_entries / (double)cell->budget_entries;
+    const double bytes = (double)cell->kept_bytes / (double)cell->budget_bytes;
+
+    if (entries > m->entries) m->entries = entries;
+    if (bytes > m->bytes) m->bytes = bytes;
+    keep_larger(&m->kept_entries, cell->kept_entries);
+    keep_larger(&m->kept_bytes, cell->kept_bytes);
+    keep_larger(&m->peak_bytes, cell->peak_bytes);
+}
+
+static most find_most(const fb_results *r, int budget)
+{
+    most m = {0};
+
+    for (int i = 0; i < r->n_cells; i++)
+        if (r->cells[i].budget == budget && is_done(&r->cells[i]))
+            add_use(&m, &r->cells[i]);
+    return m;
+}
+
 static void add_budgets(fb_certificate *c, const fb_results *r)
 {
-    fb_text_puts(&c->body, ", \"budget\": {");
+    fb_text *out = &c->body;
+
+    fb_text_puts(out, ", \"budget\": {");
     for (int b = 0; b < r->n_budgets; b++) {
-        double most = 0;
+        const most m = find_most(r, b);
 
-        for (int i = 0; i < r->n_cells; i++) {
-            const fb_result_cell *cell = &r->cells[i];
-            const double use = (double)cell->kept_bytes / (double)cell->budget_bytes;
-
-            if (cell->budget == b && is_done(cell) && use > most) most = use;
-        }
-        if (most > c->highest_use) c->highest_use = most;
-        fb_text_printf(&c->body, "%s\"%s\": ", b > 0 ? ", " : "", r->budgets[b].asked);
-        fb_json_add_real(&c->body, most);
+        fb_text_puts(out, b > 0 ? ", " : "");
+        fb_json_add_string(out, r->budgets[b].asked);
+        fb_text_puts(out, ": {\"bytes_used\": ");
+        fb_json_add_real(out, m.bytes);
+        fb_text_puts(out, ", \"entries_used\": ");
+        fb_json_add_real(out, m.entries);
+        fb_text_printf(out,
+                       ", \"kept_entries\": %" PRId64 ", \"kept_bytes\": %" PRId64
+                       ", \"peak_bytes\": %" PRId64 "}",
+                       m.kept_entries, m.kept_bytes, m.peak_bytes);
     }
-    fb_text_puts(&c->body, "}");
+    fb_text_puts(out, "}");
 }
 
 typedef struct total {
@@ -185,29 +258,114 @@ static void add_cells(fb_certificate *c, const fb_results *r)
                    r->n_cells - done, r->digest);
 }
 
-fb_status fb_certificate_make(fb_certificate *out, fb_store *store,
-                              const fb_results *results)
+/* --- everything that is stored --- */
+
+static void add_table(fb_text *out, const fb_cover_table *table, bool is_first)
 {
+    fb_text_printf(out,
+                   "%s\"%s\": {\"rows\": %" PRId64 ", \"sha256\": \"%s\", "
+                   "\"columns\": {",
+                   is_first ? "" : ", ", table->name, table->rows, table->sha256);
+    for (int i = 0; i < table->n_columns; i++) {
+        fb_text_puts(out, i > 0 ? ", " : "");
+        fb_json_add_string(out, table->columns[i].name);
+        fb_text_printf(out, ": \"%016" PRIx64 "\"", table->columns[i].sum);
+    }
+    fb_text_puts(out, "}}");
+}
+
+static void add_tables(fb_text *out, const fb_cover *cover, bool is_made)
+{
+    bool is_first = true;
+
+    fb_text_puts(out, ", \"tables\": {");
+    for (int t = 0; t < FB_COVER_TABLES; t++) {
+        if (cover->tables[t].is_made != is_made) continue;
+        add_table(out, &cover->tables[t], is_first);
+        is_first = false;
+    }
+    fb_text_puts(out, "}");
+}
+
+/* When and where; last, since it alone may differ between equal results. */
+static fb_status add_made(fb_certificate *c, fb_store *store, const fb_results *r,
+                          const fb_cover *cover)
+{
+    fb_text_puts(&c->body, ", \"made\": {\"created\": ");
+    fb_json_add_string(&c->body, r->created);
+    fb_text_puts(&c->body, ", \"hosts\": [");
+    FB_TRY(fb_store_add_hosts(store, r->experiment, &c->body));
+    fb_text_puts(&c->body, "]");
+    add_tables(&c->body, cover, true);
+    fb_text_puts(&c->body, "}}");
+    return fb_text_status(&c->body);
+}
+
+/* --- the whole --- */
+
+static fb_status judge(fb_certificate *out, const fb_results *results)
+{
+    fb_evidence evidence = {results, NULL, out->same_trace, out->same_cache,
+                            out->highest_use};
+    fb_spec spec;
+    fb_status status = fb_spec_init(&spec);
+
+    if (status == FB_OK)
+        status =
+            fb_spec_parse(&spec, "specification", results->spec, strlen(results->spec));
+    if (status == FB_OK) {
+        evidence.settings = &spec.values;
+        out->is_closed = fb_rulebook_judge(&evidence, &out->reasons, out->holds);
+        status = fb_text_status(&out->reasons);
+    }
+    fb_spec_clear(&spec);
+    return status;
+}
+
+fb_status fb_certificate_judge(fb_certificate *out, const fb_results *results)
+{
+    *out = (fb_certificate){.same_trace = true, .same_cache = true};
+    for (int i = 0; i < results->n_cells;) {
+        const sample_trace t = find_trace(results, i);
+
+        out->same_trace &= t.same_trace;
+        out->same_cache &= t.same_cache;
+        i = t.end;
+    }
+    for (int b = 0; b < results->n_budgets; b++) {
+        const most m = find_most(results, b);
+
+        if (m.bytes > out->highest_use) out->highest_use = m.bytes;
+    }
+    return judge(out, results);
+}
+
+fb_status fb_certificate_write(fb_certificate *certificate, fb_store *store,
+                               const fb_results *results)
+{
+    fb_text *body = &certificate->body;
+    fb_cover *cover = NULL;
     fb_status status;
 
-    *out = (fb_certificate){.same_trace = true, .same_cache = true};
-    fb_text_init(&out->body, 0);
-    add_identity(&out->body, results);
-    add_traces(out, results);
-    add_budgets(out, results);
-    add_cells(out, results);
-    status = add_ledger(out, store, results);
-    fb_text_puts(&out->body, "}");
-    if (status == FB_OK) status = fb_text_status(&out->body);
-    if (status != FB_OK) {
-        fb_certificate_clear(out);
-        return status;
+    fb_text_clear(body);
+    add_identity(body, results);
+    add_class(certificate);
+    add_traces(certificate, results);
+    add_budgets(certificate, results);
+    add_cells(certificate, results);
+    status = add_ledger(certificate, store, results);
+    if (status == FB_OK) status = fb_store_cover(&cover, store, results, -1);
+    if (status == FB_OK) {
+        add_tables(body, cover, false);
+        status = add_made(certificate, store, results, cover);
     }
-    fb_hash_bytes(out->body.bytes, out->body.n, out->sha256);
-    return FB_OK;
+    if (status == FB_OK) fb_hash_bytes(body->bytes, body->n, certificate->sha256);
+    fb_free(cover);
+    return status;
 }
 
 void fb_certificate_clear(fb_certificate *certificate)
 {
+    fb_text_clear(&certificate->reasons);
     fb_text_clear(&certificate->body);
 }

@@ -162,7 +162,9 @@ static void add_use(const fb_ops *ops, const fb_host_use *use, fb_text *out)
 void fb_host_describe(const fb_host *host, const fb_ops *ops, const fb_host_use *use,
                       fb_text *out)
 {
-    fb_text_printf(out, "{\"program\": \"%s\", \"cpu\": ", fb_program);
+    fb_text_printf(out,
+                   "{\"program\": \"%s\", \"commit\": \"%s\", \"cpu\": ", fb_program,
+                   fb_commit);
     fb_json_add_string(out, host->cpu);
     fb_text_printf(out,
                    ", \"cpus\": %d, \"memory_bytes\": %lld, \"kernel\": ", host->cpus,

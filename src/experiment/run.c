@@ -104,7 +104,8 @@ static fb_status find_all_todo(fb_runner *run)
     run->progress.cells = run->progress.cells_before;
     run->result->n_cells = run->progress.n_cells;
     run->result->before = run->progress.cells_before;
-    return FB_OK;
+    if (run->progress.cells == run->progress.n_cells) return FB_OK;
+    return fb_store_reopen(run->store, run->rows.experiment, fb_class_unfinished);
 }
 
 /* --- the loop --- */

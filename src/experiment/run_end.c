@@ -147,22 +147,40 @@ static fb_status warn_rule(fb_runner *run, const fb_results *results, int rule)
     return FB_OK;
 }
 
+/* What the traces show is a warning too, and belongs to what is certified. */
+static fb_status warn_unequal(fb_runner *run, const fb_certificate *certificate)
+{
+    if (!certificate->same_trace)
+        FB_TRY(warn(run, "the kernel was not the same for all rules: traces differ"));
+    if (!certificate->same_cache)
+        FB_TRY(warn(run, "rules of a sample began with different caches"));
+    if (certificate->highest_use > 1)
+        return fb_fail(FB_DEFECT, "a cell used %.4f of its budget",
+                       certificate->highest_use);
+    return FB_OK;
+}
+
+/* The class is stored first: it is among what the body has the hash of. */
+static fb_status put_certificate(fb_runner *run, fb_certificate *certificate,
+                                 const fb_results *results)
+{
+    if (run->options->only != NULL) return FB_OK;
+    FB_TRY(fb_store_put_class(run->store, run->rows.experiment,
+                              fb_certificate_class(certificate),
+                              fb_text_string(&certificate->reasons)));
+    FB_TRY(fb_certificate_write(certificate, run->store, results));
+    return fb_store_put_certificate(run->store, run->rows.experiment,
+                                    fb_text_string(&certificate->body),
+                                    certificate->sha256);
+}
+
 static fb_status certify(fb_runner *run, const fb_results *results)
 {
-    fb_certificate certificate = {0};
-    fb_status status = fb_certificate_make(&certificate, run->store, results);
+    fb_certificate certificate;
+    fb_status status = fb_certificate_judge(&certificate, results);
 
-    if (status == FB_OK && run->options->only == NULL)
-        status = fb_store_put_certificate(run->store, run->rows.experiment,
-                                          fb_text_string(&certificate.body),
-                                          certificate.sha256);
-    if (status == FB_OK && !certificate.same_trace)
-        status = warn(run, "the kernel was not the same for all rules: traces differ");
-    if (status == FB_OK && !certificate.same_cache)
-        status = warn(run, "rules of a sample began with different caches");
-    if (status == FB_OK && certificate.highest_use > 1)
-        status = fb_fail(FB_DEFECT, "a cell used %.4f of its budget",
-                         certificate.highest_use);
+    if (status == FB_OK) status = warn_unequal(run, &certificate);
+    if (status == FB_OK) status = put_certificate(run, &certificate, results);
     fb_certificate_clear(&certificate);
     return status;
 }

@@ -14,6 +14,9 @@
 enum { FB_PASS_METRICS = 6, FB_MOST_SCORES = 9 };
 extern const char *const fb_pass_metrics[FB_PASS_METRICS];
 
+/* Why an experiment is of the open class until all of its cells are there. */
+extern const char fb_class_unfinished[];
+
 /* Ids of the rows of the store. */
 typedef struct fb_rows {
     int64_t experiment, host, model, full_budget;

@@ -15,6 +15,8 @@
 
 /* --- the experiment --- */
 
+const char fb_class_unfinished[] = "the run is not finished";
+
 /* The same file holds another experiment: says what differs. */
 static fb_status refuse_other(const fb_run_options *options, const fb_results *other,
                               const char *text)
@@ -148,7 +150,7 @@ static fb_status put_experiment(fb_runner *run, const char *text)
         .spec = text,
         .spec_sha256 = run->rows.spec_sha256,
         .class_name = "open",
-        .class_reasons = "class and quota are not checked yet",
+        .class_reasons = fb_class_unfinished,
         .program = fb_program,
         .baseline = run->plan->spec->baseline,
         .kernel = kernel,
@@ -481,6 +483,12 @@ static fb_status keep_model_name(fb_runner *run, const fb_results *own)
                : fb_fail(FB_NO_MEMORY, "no memory for the run");
 }
 
+static fb_status drop_cell(const fb_runner *run, const fb_results *own, int cell)
+{
+    FB_TRY(fb_store_reopen(run->store, own->experiment, fb_class_unfinished));
+    return fb_store_drop_cell(run->store, own->cells[cell].id);
+}
+
 /* Of the same experiment, begun before: what has lost rows is open again. */
 static fb_status take_up(fb_runner *run, const fb_results *own)
 {
@@ -489,7 +497,7 @@ static fb_status take_up(fb_runner *run, const fb_results *own)
     for (int i = 0; i < own->n_cells; i++)
         if (strcmp(own->cells[i].status, "done") == 0 &&
             fb_cell_is_incomplete(own, &own->cells[i]))
-            FB_TRY(fb_store_drop_cell(run->store, own->cells[i].id));
+            FB_TRY(drop_cell(run, own, i));
     return FB_OK;
 }
 

@@ -121,10 +121,15 @@ void fb_analysis_free(fb_analysis *analysis); /* takes NULL */
 
 /* Sentences that tables, page and help share. */
 #define FB_CLASS_WORDS                                                                 \
-    "Class: closed would mean proof that all rules of a table ran under the same "     \
-    "conditions, with all their work counted and within the compute quota; else it "   \
-    "is open. The class is checked in a later version; until then every experiment "   \
-    "is called open."
+    "Class: closed means that what is stored shows that all rules ran under the same " \
+    "conditions: one kernel, one cache before eviction, one protection, all state in " \
+    "the budget, every operation counted, extra work within a quota (cap5: at most "   \
+    "5 % of the operations that read the context), full and random beside them, no "   \
+    "cell missing. Else it is open, and what does not hold is named; "                 \
+    "docs/RULEBOOK.md "                                                                \
+    "has the conditions. Whether cells were run again (flexbudget verify) is "       \
+    "stated "                                                                          \
+    "beside."
 #define FB_QUOTA_WORDS                                                                 \
     "Compute: a rule's signals, scores and selection are counted as a share of the "   \
     "operations that read the context. Under cap5 a rule that takes more than 5 % of " \

@@ -210,11 +210,23 @@ static void add_missing(fb_text *text, const fb_analysis *a)
     fb_text_puts(text, "],");
 }
 
+/* Cells that `verify` ran again; null: none yet. */
+static void add_verified(fb_text *text, const fb_results *r)
+{
+    if (r->verified == NULL)
+        fb_text_puts(text, "\"verified\":null,");
+    else
+        fb_text_printf(text, "\"verified\":{\"cells\":%lld,\"equal\":%lld},",
+                       (long long)r->n_verified, (long long)r->n_verified_equal);
+}
+
 void fb_analysis_print_json(fb_text *text, const fb_analysis *a)
 {
     fb_text_puts(text, "{\"format\":1,");
     fb_export_string(text, "signature", a->signature);
     fb_export_string(text, "class", a->results->class_name);
+    fb_export_string(text, "class_reasons", a->results->class_reasons);
+    add_verified(text, a->results);
     fb_export_string(text, "digest", a->results->digest);
     fb_export_string(text, "baseline",
                      a->baseline < 0 ? NULL : a->results->rules[a->baseline].label);

@@ -124,6 +124,9 @@ void fb_say_few(fb_text *text, int n_documents);
 bool fb_is_at_floor(const fb_analysis *analysis, const fb_table *table);
 /* "the full cache itself scores 0.00: this model cannot do this task" */
 void fb_say_floor(fb_text *text, const fb_table *table);
+/* "12 of 12 cells run again are equal", "no cell was run again yet"; nothing of what has no
+ * certificate. False: nothing was added. */
+bool fb_say_verified(fb_text *text, const fb_results *results);
 /* Names come from files: their control characters after `from` become '?', so that a
  * terminal is not told to do anything. */
 void fb_say_clean(fb_text *text, size_t from);

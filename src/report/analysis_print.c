@@ -220,6 +220,13 @@ void fb_say_wrapped(fb_text *text, const char *words)
     fb_text_puts(text, "\n");
 }
 
+static void add_verified(fb_text *text, const fb_results *r)
+{
+    if (r->certificate == NULL) return;
+    fb_text_puts(text, ", ");
+    (void)fb_say_verified(text, r);
+}
+
 static void print_setting(fb_text *text, const fb_analysis *a)
 {
     const fb_results *r = a->results;
@@ -227,6 +234,7 @@ static void print_setting(fb_text *text, const fb_analysis *a)
 
     fb_text_printf(text, "%s class", r->class_name);
     if (r->class_reasons[0] != 0) fb_text_printf(text, " (%s)", r->class_reasons);
+    add_verified(text, r);
     if (r->protocol != NULL) {
         fb_text_puts(text, " · ");
         fb_say_protocol(text, r->protocol);

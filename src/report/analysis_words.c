@@ -256,3 +256,17 @@ void fb_say_clean(fb_text *text, size_t from)
         if (c < 0x20 || c == 0x7f) text->bytes[i] = '?';
     }
 }
+
+bool fb_say_verified(fb_text *text, const fb_results *results)
+{
+    if (results->certificate == NULL) return false;
+    if (results->verified == NULL)
+        fb_text_puts(text, "no cell was run again yet");
+    else
+        fb_text_printf(text, "%lld of %lld %s run again %s equal",
+                       (long long)results->n_verified_equal,
+                       (long long)results->n_verified,
+                       fb_plural(results->n_verified, "cell", "cells"),
+                       fb_plural(results->n_verified_equal, "is", "are"));
+    return true;
+}

@@ -128,22 +128,25 @@ static void protection_badge(const fb_page *page)
     fb_html(page->out, ", last %s</b></li>\n", value + sinks + 1);
 }
 
-/* Whether an experiment is of the closed class, and inside the compute quota, is not
- * looked at yet: then the page says so instead of a class. */
+static void verified_badge(const fb_page *page)
+{
+    fb_text words = {0};
+
+    if (fb_say_verified(&words, page->results))
+        fb_html(page->out, "<li>verified <b>%s</b></li>\n", fb_text_string(&words));
+    fb_text_clear(&words);
+}
+
 static void class_badge(const fb_page *page)
 {
     const char *name = page->results->class_name;
     const char *reasons = page->results->class_reasons;
 
-    if (name == NULL || *name == '\0' || strcmp(name, "unchecked") == 0)
-        fb_html(
-            page->out,
-            "<li title=\"%s\">class and compute quota <b>not checked yet</b></li>\n",
-            FB_CLASS_WORDS);
-    else
+    if (name != NULL && *name != '\0')
         fb_html(page->out, "<li title=\"%s\">class <b>%s</b>%s%s</li>\n",
                 FB_CLASS_WORDS, name, reasons == NULL || *reasons == '\0' ? "" : ": ",
                 reasons);
+    verified_badge(page);
 }
 
 static void documents_badge(const fb_page *page)

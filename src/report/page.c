@@ -238,6 +238,7 @@ static void experiment(const struct job *job, int i)
     fb_page_tasks(&page);
     fb_page_samples(&page);
     fb_page_memory(&page);
+    fb_page_trust(&page);
     fb_page_everything(&page);
     fb_text_puts(page.out, "</article>\n");
     fb_free(page.order);

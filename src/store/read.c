@@ -11,6 +11,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/json.h"
 #include "base/memory.h"
 #include "store/reader.h"
 
@@ -96,6 +97,51 @@ static fb_status read_word(fb_reader *reader, const char **out, const char *sql)
     *out = NULL;
     fb_reader_query(reader, sql);
     if (fb_query_next(&reader->query)) *out = fb_reader_text(reader, 0);
+    return fb_query_close(&reader->query);
+}
+
+fb_status fb_store_add_hosts(fb_store *store, int64_t experiment, fb_text *out)
+{
+    const fb_value id = fb_value_int(experiment);
+    fb_query query;
+    bool is_first = true;
+
+    fb_query_open(&query, store,
+                  "SELECT description FROM host WHERE id IN (SELECT host_id FROM cell "
+                  "WHERE experiment_id = ?1) ORDER BY sha256",
+                  &id, 1);
+    for (; fb_query_next(&query); is_first = false) {
+        const char *description = fb_query_text(&query, 0);
+        fb_json *json = NULL;
+        const bool is_json =
+            description != NULL &&
+            fb_json_parse(&json, description, strlen(description)) == FB_OK;
+
+        fb_text_printf(out, "%s%s", is_first ? "" : ", ",
+                       is_json ? description : "null");
+        fb_json_free(json);
+    }
+    return fb_query_close(&query);
+}
+
+static fb_status read_certificate(fb_reader *reader)
+{
+    fb_results *r = &reader->results;
+
+    FB_TRY(read_word(reader, &r->certificate,
+                     "SELECT body FROM certificate WHERE experiment_id = ?1 "
+                     "ORDER BY id DESC LIMIT 1"));
+    FB_TRY(read_word(reader, &r->certificate_sha256,
+                     "SELECT sha256 FROM certificate WHERE experiment_id = ?1 "
+                     "ORDER BY id DESC LIMIT 1"));
+    fb_reader_query(reader, "SELECT created, cells, equal FROM verification WHERE "
+                            "certificate_id = (SELECT max(id) FROM certificate WHERE "
+                            "experiment_id = ?1) ORDER BY id DESC LIMIT 1");
+    if (fb_query_next(&reader->query)) {
+        r->verified = fb_reader_word(reader, 0);
+        r->n_verified = fb_reader_int(reader, 1);
+        r->n_verified_equal = fb_reader_int(reader, 2);
+    }
     return fb_query_close(&reader->query);
 }
 
@@ -251,10 +297,10 @@ static fb_status read_rules(fb_reader *reader)
     FB_TRY(fb_links_take(reader, &reader->rules, n));
     fb_reader_query(
         reader, says ? "SELECT id, label, expression, family, deployable, is_random, "
-                       "is_reference, about FROM rule WHERE id IN " RULES_OF
+                       "is_reference, about, accounted FROM rule WHERE id IN " RULES_OF
                        " ORDER BY " RULE_ORDER
                      : "SELECT id, label, expression, family, deployable, is_random, "
-                       "is_reference, NULL FROM rule WHERE id IN " RULES_OF
+                       "is_reference, NULL, accounted FROM rule WHERE id IN " RULES_OF
                        " ORDER BY " RULE_ORDER);
     while (i < n && fb_query_next(&reader->query)) {
         rules[i] = (fb_result_rule){
@@ -265,6 +311,7 @@ static fb_status read_rules(fb_reader *reader)
             .is_random = fb_reader_bool(reader, 5),
             .is_reference = fb_reader_bool(reader, 6),
             .about = fb_reader_text(reader, 7),
+            .accounted = fb_reader_bool(reader, 8),
         };
         fb_links_add(&reader->rules, fb_reader_int(reader, 0), i);
         i++;
@@ -321,9 +368,7 @@ static fb_status read_all(fb_reader *reader, const char *spec_sha256)
     FB_TRY(read_word(reader, &r->host,
                      "SELECT description FROM host WHERE id = (SELECT host_id FROM "
                      "cell WHERE experiment_id = ?1 ORDER BY id LIMIT 1)"));
-    FB_TRY(read_word(reader, &r->certificate,
-                     "SELECT body FROM certificate WHERE experiment_id = ?1 "
-                     "ORDER BY id DESC LIMIT 1"));
+    FB_TRY(read_certificate(reader));
     FB_TRY(read_notes(reader));
     FB_TRY(read_tasks(reader));
     FB_TRY(read_samples(reader));

@@ -14,6 +14,7 @@
 #define FB_STORE_STORE_H
 
 #include "base/hash.h"
+#include "base/text.h"
 
 #include <stdbool.h>
 
@@ -168,8 +169,25 @@ FB_MUST_USE fb_status fb_store_has_cell(fb_store *store, const fb_store_cell *id
                                         bool *out);
 /* Takes a cell of this row id away, its children with it: it is open again. */
 FB_MUST_USE fb_status fb_store_drop_cell(fb_store *store, int64_t id);
+/* Takes the place of the one before, if there is another. */
 FB_MUST_USE fb_status fb_store_put_certificate(fb_store *store, int64_t experiment,
                                                const char *body, const char *sha256);
+/* Cells come or go: what was said of all of them holds no longer, and the class is open
+ * for this reason until somebody says otherwise. */
+FB_MUST_USE fb_status fb_store_reopen(fb_store *store, int64_t experiment,
+                                      const char *reason);
+FB_MUST_USE fb_status fb_store_put_class(fb_store *store, int64_t experiment,
+                                         const char *class_name, const char *reasons);
+
+typedef struct fb_store_verification { /* of the newest certificate */
+    int64_t host;                      /* id */
+    int64_t cells, equal;              /* run again, with the same result */
+    const char *details;               /* JSON or NULL */
+} fb_store_verification;
+
+/* FB_NOT_FOUND if the experiment has no certificate. */
+FB_MUST_USE fb_status fb_store_put_verification(fb_store *store, int64_t experiment,
+                                                const fb_store_verification *row);
 /* SHA-256 over the sorted digests of all done cells: the experiment's digest. */
 FB_MUST_USE fb_status fb_store_digest(fb_store *store, int64_t experiment,
                                       char out[FB_HASH_HEX]);
@@ -199,7 +217,7 @@ typedef struct fb_result_sample {
 typedef struct fb_result_rule {
     const char *label, *expression, *family;
     const char *about; /* a line for each rule of the expression; NULL: not said */
-    bool deployable, is_random, is_reference;
+    bool deployable, accounted, is_random, is_reference;
 } fb_result_rule;
 
 typedef struct fb_result_cell {
@@ -222,6 +240,11 @@ typedef struct fb_results {
     const char *program, *created, *baseline, *host;
     const char *kernel, *protocol, *protection, *compute; /* NULL where unknown */
     const char *certificate;                              /* JSON or NULL */
+    const char *certificate_sha256;                       /* as stored; NULL: none */
+    /* Of the last `verify` of this certificate: cells run again, and equal; verified: when,
+     * NULL: never. */
+    const char *verified;
+    int64_t n_verified, n_verified_equal;
     int64_t planned; /* cells, once all are done; 0: unknown */
     char digest[FB_HASH_HEX];
     fb_store_model model;
@@ -247,6 +270,10 @@ FB_MUST_USE fb_status fb_store_read(fb_store *store, const char *spec_sha256,
 void fb_results_free(const fb_results *results); /* takes NULL */
 /* Value of a metric of a cell; false if the cell has none. */
 bool fb_result_score(const fb_result_cell *cell, const char *metric, double *out);
+
+/* The descriptions of the hosts of an experiment's cells, JSON, with commas between. */
+FB_MUST_USE fb_status fb_store_add_hosts(fb_store *store, int64_t experiment,
+                                         fb_text *out);
 
 /* Children of a cell that only some readers want; free with fb_free. */
 FB_MUST_USE fb_status fb_store_read_counts(fb_store *store, int64_t cell,

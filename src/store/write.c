@@ -226,6 +226,22 @@ fb_status fb_store_drop_notes(fb_store *store, int64_t experiment, const char *l
                         values, 2);
 }
 
+/* All but the one with this hash, with what was verified of them. */
+static fb_status drop_certificates(fb_store *store, int64_t experiment,
+                                   const char *but_sha256)
+{
+    const fb_value values[] = {fb_value_int(experiment), fb_value_text(but_sha256)};
+
+    FB_TRY(fb_query_run(store,
+                        "DELETE FROM verification WHERE certificate_id IN (SELECT id "
+                        "FROM certificate WHERE experiment_id = ?1 AND sha256 != ?2)",
+                        values, 2));
+    return fb_query_run(store,
+                        "DELETE FROM certificate WHERE experiment_id = ?1 AND "
+                        "sha256 != ?2",
+                        values, 2);
+}
+
 fb_status fb_store_put_certificate(fb_store *store, int64_t experiment,
                                    const char *body, const char *sha256)
 {
@@ -234,5 +250,47 @@ fb_status fb_store_put_certificate(fb_store *store, int64_t experiment,
                                fb_value_text(body)};
     int64_t id;
 
+    FB_TRY(drop_certificates(store, experiment, sha256));
     return put(store, &id, &table, values);
+}
+
+fb_status fb_store_put_class(fb_store *store, int64_t experiment,
+                             const char *class_name, const char *reasons)
+{
+    const fb_value values[] = {fb_value_int(experiment), fb_value_text(class_name),
+                               fb_value_text(reasons)};
+
+    return fb_query_run(store,
+                        "UPDATE experiment SET class = ?2, class_reasons = ?3 "
+                        "WHERE id = ?1",
+                        values, 3);
+}
+
+fb_status fb_store_reopen(fb_store *store, int64_t experiment, const char *reason)
+{
+    FB_TRY(drop_certificates(store, experiment, ""));
+    return fb_store_put_class(store, experiment, "open", reason);
+}
+
+fb_status fb_store_put_verification(fb_store *store, int64_t experiment,
+                                    const fb_store_verification *row)
+{
+    const fb_value of = fb_value_int(experiment);
+    int64_t certificate = 0;
+
+    FB_TRY(fb_query_number(&certificate, store,
+                           "SELECT id FROM certificate WHERE experiment_id = ?1 "
+                           "ORDER BY id DESC LIMIT 1",
+                           &of, 1));
+    if (certificate == 0)
+        return fb_fail(FB_NOT_FOUND, "results '%s': there is no certificate",
+                       store->path);
+    const fb_value values[] = {fb_value_int(certificate), fb_value_int(row->host),
+                               fb_value_int(row->cells), fb_value_int(row->equal),
+                               fb_value_text(row->details)};
+
+    return fb_query_run(store,
+                        "INSERT INTO verification (certificate_id, host_id, cells, "
+                        "equal, details) VALUES (?, ?, ?, ?, ?)",
+                        values, 5);
 }

@@ -164,7 +164,7 @@ def class_and_signature_are_explained(pages):
     notes = tab.value("document.querySelector('#e1-all').textContent").replace("\u00a0", " ")
     letters = tab.value("document.querySelector('#e1-differences').textContent")
     for words, part in ((title, "cap5: at most 5 % of the operations"), (notes, "cap5: at most 5 % of the operations"),
-                        (notes, "checked in a later version"), (notes, "c compute quota"),
+                        (notes, "what does not hold is named"), (notes, "c compute quota"),
                         (letters, "may beat the baseline and still share a letter with it")):
         check(part in words, f"'{part}' is not in '{words[:2000]}'")
 

@@ -1,0 +1,167 @@
+/* verify_words.c - see verify_words.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "cli/verify_words.h"
+#include "base/json.h"
+#include "experiment/version.h"
+
+#include <string.h>
+
+bool fb_verify_holds(const fb_verification *v)
+{
+    return v->problems->n == 0 &&
+           v->verified->n_equal + v->verified->n_near == v->verified->n;
+}
+
+static bool is_other_program(const fb_verification *v)
+{
+    return strcmp(v->results->program, fb_program) != 0;
+}
+
+/* --- words --- */
+
+static void add_cell_name(const fb_verification *v, int cell, fb_text *out)
+{
+    const fb_results *r = v->results;
+    const fb_result_cell *c = &r->cells[cell];
+    const fb_result_sample *sample = &r->samples[c->sample];
+
+    fb_text_printf(out, "%s/%s, rule '%s', budget %s", r->tasks[sample->task].name,
+                   sample->key, r->rules[c->rule].label,
+                   c->budget < 0 ? "full" : r->budgets[c->budget].asked);
+    if (c->seed != 0) fb_text_printf(out, ", seed %lld", (long long)c->seed);
+}
+
+static void add_problems(const fb_verification *v, fb_text *out)
+{
+    const char *line = fb_text_string(v->problems);
+
+    fb_text_printf(out, "file: NOT as certified\n");
+    while (*line != '\0') {
+        const size_t n = strcspn(line, "\n");
+
+        fb_text_printf(out, "  %.*s\n", (int)n, line);
+        line += n + (line[n] == '\n');
+    }
+}
+
+static void add_different(const fb_verification *v, fb_text *out)
+{
+    for (int i = 0; i < v->verified->n; i++) {
+        const fb_verified_cell *cell = &v->verified->cells[i];
+
+        if (cell->is_equal) continue;
+        fb_text_puts(out, cell->is_near ? "  within tolerance: " : "  differs: ");
+        add_cell_name(v, cell->cell, out);
+        fb_text_printf(out, ": %s\n", cell->differs == NULL ? "" : cell->differs);
+    }
+}
+
+static void add_program(const fb_verification *v, fb_text *out)
+{
+    if (!is_other_program(v)) return;
+    fb_text_printf(out, "program: %s made the results, %s ran them again%s\n",
+                   v->results->program, fb_program,
+                   fb_verify_holds(v) ? "" : "; that is a likely cause");
+}
+
+static void add_cells(const fb_verification *v, fb_text *out)
+{
+    const fb_verified *all = v->verified;
+
+    fb_text_printf(out, "cells: %d of %d run again %s equal", all->n_equal, all->n,
+                   fb_plural(all->n_equal, "is", "are"));
+    if (all->n_near > 0)
+        fb_text_printf(out, ", %d within the tolerance of %s", all->n_near,
+                       v->results->kernel);
+    fb_text_puts(out, "\n");
+    add_different(v, out);
+    add_program(v, out);
+}
+
+void fb_verify_add_words(const fb_verification *v, fb_text *out)
+{
+    const fb_results *r = v->results;
+
+    fb_text_printf(out, "%s: %s\n", v->path,
+                   fb_verify_holds(v) ? "verified" : "NOT verified");
+    if (v->problems->n > 0)
+        add_problems(v, out);
+    else
+        fb_text_printf(out, "file: %d %s and everything around them as certified\n",
+                       r->n_cells, fb_plural(r->n_cells, "cell", "cells"));
+    if (v->problems->n == 0 && v->verified->n > 0)
+        add_cells(v, out);
+    else
+        fb_text_puts(out, v->problems->n > 0
+                              ? "cells: none run again, since the file was changed\n"
+                              : "cells: none run again\n");
+    fb_text_printf(out, "class %s", r->class_name);
+    if (r->class_reasons[0] != '\0') fb_text_printf(out, " (%s)", r->class_reasons);
+    fb_text_printf(out, "; certificate %s\n", r->certificate_sha256);
+}
+
+/* --- JSON --- */
+
+static void add_string(fb_text *out, const char *key, const char *value)
+{
+    fb_text_printf(out, "\"%s\": ", key);
+    fb_json_add_string(out, value == NULL ? "" : value);
+    fb_text_puts(out, ", ");
+}
+
+static void add_problem_list(const fb_verification *v, fb_text *out)
+{
+    const char *line = fb_text_string(v->problems);
+
+    fb_text_puts(out, "\"problems\": [");
+    for (bool is_first = true; *line != '\0'; is_first = false) {
+        const size_t n = strcspn(line, "\n");
+
+        fb_text_puts(out, is_first ? "" : ", ");
+        fb_json_add_bytes(out, line, n);
+        line += n + (line[n] == '\n');
+    }
+    fb_text_puts(out, "], ");
+}
+
+static void add_json_cell(const fb_verification *v, const fb_verified_cell *cell,
+                          fb_text *out)
+{
+    const fb_results *r = v->results;
+    const fb_result_cell *c = &r->cells[cell->cell];
+    const fb_result_sample *sample = &r->samples[c->sample];
+
+    fb_text_puts(out, "{");
+    add_string(out, "task", r->tasks[sample->task].name);
+    add_string(out, "sample", sample->key);
+    add_string(out, "rule", r->rules[c->rule].label);
+    add_string(out, "budget", c->budget < 0 ? "full" : r->budgets[c->budget].asked);
+    fb_text_printf(out, "\"seed\": %lld, ", (long long)c->seed);
+    if (cell->differs != NULL) add_string(out, "differs", cell->differs);
+    fb_text_printf(out, "\"equal\": %s, \"near\": %s}",
+                   cell->is_equal ? "true" : "false", cell->is_near ? "true" : "false");
+}
+
+void fb_verify_add_json(const fb_verification *v, fb_text *out)
+{
+    const fb_verified *all = v->verified;
+
+    fb_text_puts(out, "{\"format\": 1, ");
+    add_string(out, "certificate", v->results->certificate_sha256);
+    add_string(out, "class", v->results->class_name);
+    add_string(out, "made_by", v->results->program);
+    add_string(out, "verified_by", fb_program);
+    add_problem_list(v, out);
+    fb_text_printf(out,
+                   "\"holds\": %s, \"n\": %d, \"equal\": %d, \"near\": %d, "
+                   "\"cells\": [",
+                   fb_verify_holds(v) ? "true" : "false", all->n, all->n_equal,
+                   all->n_near);
+    for (int i = 0; i < all->n; i++) {
+        fb_text_puts(out, i > 0 ? ", " : "");
+        add_json_cell(v, &all->cells[i], out);
+    }
+    fb_text_puts(out, "]}");
+}
