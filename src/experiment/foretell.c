@@ -11,6 +11,7 @@ typedef struct telling {
     const fb_foretell *cell;
     fb_foretold *out;
     size_t base[FB_ACCOUNT_COUNT]; /* bytes in use before */
+    size_t others;                 /* of keys and values: not the cell's */
     int32_t *ids;    /* zeros: of the context, and of a question */
     int32_t *answer; /* not what greedy decoding says, which is 0 throughout */
     fb_ops *ops;
@@ -33,9 +34,17 @@ static void end_phase(telling *t, fb_phase phase)
 {
     for (int a = 0; a < FB_ACCOUNT_COUNT; a++) {
         const size_t peak = fb_memory_peak((fb_account)a);
+        const size_t base = t->base[a] + (a == FB_ACCOUNT_kv ? t->others : 0);
 
-        t->out->peak[phase][a] = peak > t->base[a] ? peak - t->base[a] : 0;
+        t->out->peak[phase][a] = peak > base ? peak - base : 0;
     }
+    fb_memory_reset_peaks();
+}
+
+/* From here on the cell has a cache of its own: the full one is kept for others. */
+static void leave_full(telling *t)
+{
+    t->others = fb_cache_bytes(fb_reading_cache(t->reading));
     fb_memory_reset_peaks();
 }
 
@@ -122,7 +131,10 @@ static fb_status read(telling *t)
         fb_ledger_add(&t->out->ledger, fb_reading_ledger(t->reading, 0));
     else if (!t->cell->streams)
         fb_ledger_add(&t->out->ledger, fb_reading_pass(t->reading));
-    end_phase(t, FB_PHASE_context);
+    if (t->cell->streams)
+        leave_full(t);
+    else
+        end_phase(t, FB_PHASE_context);
     return FB_OK;
 }
 
@@ -191,7 +203,8 @@ static fb_status run_evict(telling *t)
     FB_TRY(evict(t));
     fb_ledger_add(&t->out->ledger, fb_variant_ledger(t->variant));
     t->out->kept_bytes = fb_variant_bytes(t->variant);
-    end_phase(t, FB_PHASE_evict);
+    end_phase(t, t->cell->streams ? FB_PHASE_context : FB_PHASE_evict);
+    if (fb_variant_selection(t->variant) != NULL) leave_full(t);
     return FB_OK;
 }
 

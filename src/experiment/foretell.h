@@ -49,8 +49,10 @@ typedef struct fb_foretold {
     double extra_flops; /* FLOPs that the rule adds: scopes signal, score and select */
     size_t kept_bytes; /* fb_variant_bytes; 0: nothing was evicted */
     size_t tail_bytes; /* of question and answer */
-    /* Highest bytes by phase beyond what was in use before the call: with the weights, with
-     * what earlier phases left, as a run of this cell alone measures them. */
+    /* Highest bytes by phase beyond what was in use before the call, with weights and what
+     * earlier phases left. Once entries are in a cache of the cell's own, the full cache,
+     * which a run keeps for its other cells, is no part of it; a stream never has one, and
+     * evicts in the phase context. */
     size_t peak[FB_PHASE_COUNT][FB_ACCOUNT_COUNT];
 } fb_foretold;
 
