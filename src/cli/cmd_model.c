@@ -13,15 +13,15 @@
 
 static const fb_option options[] = {
     [FB_MODEL_json] = {.name = "json",
-              .type = FB_TYPE_FLAG,
-              .initial = "off",
-              .group = "Output",
-              .help = "JSON"},
+                       .type = FB_TYPE_FLAG,
+                       .initial = "off",
+                       .group = "Output",
+                       .help = "JSON"},
     [FB_MODEL_families] = {.name = "families",
-                  .type = FB_TYPE_FLAG,
-                  .initial = "off",
-                  .group = "Output",
-                  .help = "the families that are read, instead of a model"},
+                           .type = FB_TYPE_FLAG,
+                           .initial = "off",
+                           .group = "Output",
+                           .help = "the families that are read, instead of a model"},
     [FB_MODEL_context] =
         {.name = "context",
          .type = FB_TYPE_INT,
@@ -46,7 +46,8 @@ static const fb_option options[] = {
                         .initial = "recency,snapkv,h2o",
                         .argument = "LIST",
                         .group = PLAN,
-                        .help = "whose work is counted; they read the context together"},
+                        .help =
+                            "whose work is counted; they read the context together"},
     [FB_MODEL_cache] = {.name = "cache",
                         .type = FB_TYPE_WORD,
                         .initial = "f32",

@@ -7,7 +7,13 @@
 #include "cli/say_forecast.h"
 
 /* Of a question that nobody has asked. */
-enum { PROMPT_TOKENS = 32, ANSWER_TOKENS = 128, SINK = 4, RECENT = 16, MOST_BUDGETS = 64 };
+enum {
+    PROMPT_TOKENS = 32,
+    ANSWER_TOKENS = 128,
+    SINK = 4,
+    RECENT = 16,
+    MOST_BUDGETS = 64
+};
 
 /* What the options say, typed. */
 typedef struct asked {
@@ -104,8 +110,8 @@ static fb_status make(asked *a, fb_forecast *out)
                             a->n_budgets);
 }
 
-static void print(const fb_forecast *forecast, const fb_model_facts *facts, bool is_json,
-                  fb_text *out)
+static void print(const fb_forecast *forecast, const fb_model_facts *facts,
+                  bool is_json, fb_text *out)
 {
     char stored[32];
 
@@ -115,12 +121,13 @@ static void print(const fb_forecast *forecast, const fb_model_facts *facts, bool
         return;
     }
     fb_print_size((double)facts->file_bytes, stored, sizeof stored);
-    fb_text_printf(out,
-                   "plan       a question of %d tokens, an answer of %d; protected %d + "
-                   "%d; weights %s, of %s in %s\n",
-                   PROMPT_TOKENS, ANSWER_TOKENS, SINK, RECENT,
-                   facts->weight_bytes > facts->file_bytes ? "unpacked" : "as stored",
-                   stored, facts->weight_types);
+    fb_text_printf(
+        out,
+        "plan       a question of %d tokens, an answer of %d; protected %d + "
+        "%d; weights %s, of %s in %s\n",
+        PROMPT_TOKENS, ANSWER_TOKENS, SINK, RECENT,
+        facts->weight_bytes > facts->file_bytes ? "unpacked" : "as stored", stored,
+        facts->weight_types);
     fb_say_forecast(forecast, true, out);
 }
 

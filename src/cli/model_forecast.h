@@ -23,7 +23,8 @@ enum {
 /* How weights are held, as the options say. */
 fb_weight_form fb_model_forecast_weights(const fb_values *own);
 /* Adds nothing without --context; with `is_json` the member "plan" behind a comma. */
-FB_MUST_USE fb_status fb_model_forecast_print(const fb_values *own, const fb_model *model,
-                                              bool is_json, fb_text *out);
+FB_MUST_USE fb_status fb_model_forecast_print(const fb_values *own,
+                                              const fb_model *model, bool is_json,
+                                              fb_text *out);
 
 #endif

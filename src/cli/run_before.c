@@ -2,10 +2,10 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/json.h"
 #include "base/time.h"
 #include "cli/opening.h"
 #include "cli/peer_notes.h"
-#include "base/json.h"
 #include "cli/run_job.h"
 #include "cli/say_forecast.h"
 #include "experiment/outline.h"

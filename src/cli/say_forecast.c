@@ -144,8 +144,8 @@ static void add_memory_json(const fb_forecast *f, fb_text *out)
 {
     bool is_first = true;
 
-    fb_text_printf(out, ", \"threads\": %d, \"heaviest\": ",
-                   fb_threads_of(f->like.threads));
+    fb_text_printf(out,
+                   ", \"threads\": %d, \"heaviest\": ", fb_threads_of(f->like.threads));
     fb_json_add_string(out, f->heaviest);
     fb_text_puts(out, ", \"peak_bytes\": {");
     for (int p = 0; p < FB_PHASE_COUNT; p++) {

@@ -128,7 +128,8 @@ static fb_status tell_together(fb_forecast *out, const fb_foretell *like, int he
 {
     const size_t other = fb_memory_now(FB_ACCOUNT_other);
     fb_foretell cell = cell_of(out, like, out->rules[heaviest].rule);
-    const fb_bound_rule **company = like->streams ? NULL : company_of(out, heaviest, &cell);
+    const fb_bound_rule **company =
+        like->streams ? NULL : company_of(out, heaviest, &cell);
     fb_status status;
 
     if (company == NULL && !like->streams)

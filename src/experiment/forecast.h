@@ -25,7 +25,8 @@ typedef struct fb_forecast_rule {
 } fb_forecast_rule;
 
 typedef struct fb_forecast {
-    fb_foretell like; /* a cell as all are, without rule and k; what it lends stays lent */
+    fb_foretell
+        like; /* a cell as all are, without rule and k; what it lends stays lent */
     double token_bytes;  /* keys and values of one, in layers that are evicted from */
     double full_bytes;   /* of all */
     double window_bytes; /* of layers that slide, beside them */
@@ -36,8 +37,8 @@ typedef struct fb_forecast {
     /* Of the cell that takes most, alone, where all rules read the context together; what
      * the process has in use besides is in `other`. */
     fb_foretold most;
-    const char *heaviest;       /* its rule */
-    bool has[FB_PHASE_COUNT];   /* phases of that cell */
+    const char *heaviest;     /* its rule */
+    bool has[FB_PHASE_COUNT]; /* phases of that cell */
 } fb_forecast;
 
 /* Rules (label, rule, n_seeds) and budgets (text, k) are copied; labels and rules stay

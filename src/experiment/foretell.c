@@ -12,7 +12,7 @@ typedef struct telling {
     fb_foretold *out;
     size_t base[FB_ACCOUNT_COUNT]; /* bytes in use before */
     size_t others;                 /* of keys and values: not the cell's */
-    int32_t *ids;    /* zeros: of the context, and of a question */
+    int32_t *ids;                  /* zeros: of the context, and of a question */
     int32_t *answer; /* not what greedy decoding says, which is 0 throughout */
     fb_ops *ops;
     fb_model *model; /* without weights */
@@ -51,15 +51,14 @@ static void leave_full(telling *t)
 static fb_status open_ids(telling *t)
 {
     const fb_foretell *cell = t->cell;
-    const int64_t n =
-        cell->n_tokens > cell->n_prompt ? cell->n_tokens : cell->n_prompt;
+    const int64_t n = cell->n_tokens > cell->n_prompt ? cell->n_tokens : cell->n_prompt;
 
     if (cell->n_tokens < 1 || n > INT32_MAX || cell->n_answer > INT32_MAX)
         return fb_fail(FB_USAGE, "a context of %lld tokens; 1 to %d are possible",
                        (long long)cell->n_tokens, INT32_MAX);
     t->ids = fb_zalloc(FB_ACCOUNT_other, (size_t)n * sizeof *t->ids);
-    t->answer = fb_zalloc(FB_ACCOUNT_other,
-                          (size_t)(cell->n_answer + 1) * sizeof *t->answer);
+    t->answer =
+        fb_zalloc(FB_ACCOUNT_other, (size_t)(cell->n_answer + 1) * sizeof *t->answer);
     if (t->ids == NULL || t->answer == NULL)
         return fb_fail(FB_NO_MEMORY, "no memory for a context");
     if (fb_model_get_facts(cell->model)->vocabulary > 1) t->answer[0] = 1;
@@ -153,8 +152,7 @@ static fb_status foresee(telling *t)
     const fb_question *q = asked.n_prompt > 0 && asked.n_answer > 0 ? &asked : &some;
     const uint32_t reads = fb_bound_rule_choices(t->cell->rule)->reads;
 
-    if (reads & FB_READS_DOCUMENT_FUTURE)
-        FB_TRY(fb_foresee_document(t->reading, q, 1));
+    if (reads & FB_READS_DOCUMENT_FUTURE) FB_TRY(fb_foresee_document(t->reading, q, 1));
     if (reads & FB_READS_FUTURE) FB_TRY(fb_foresee(t->reading, q));
     return FB_OK;
 }
@@ -186,12 +184,10 @@ static fb_status evict(telling *t)
     const fb_foretell *cell = t->cell;
     const fb_choices *choices;
 
-    if (cell->rule == NULL || cell->k == 0)
-        return fb_keep_all(&t->variant, t->reading);
+    if (cell->rule == NULL || cell->k == 0) return fb_keep_all(&t->variant, t->reading);
     if (cell->streams) return stream(t);
     choices = fb_bound_rule_choices(cell->rule);
-    if (choices->reference != FB_REFERENCE_NONE)
-        return evict_as_reference(t, choices);
+    if (choices->reference != FB_REFERENCE_NONE) return evict_as_reference(t, choices);
     if (choices->keeps_all) return fb_keep_all(&t->variant, t->reading);
     FB_TRY(foresee(t));
     return fb_evict(&t->variant, t->reading, 0, &cell->protect, cell->protect_last,

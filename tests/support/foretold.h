@@ -16,7 +16,7 @@ typedef struct foretold_text {
 typedef struct foretold_rig {
     rig rig;
     size_t base[FB_ACCOUNT_COUNT]; /* bytes in use before it was opened */
-    size_t others;                 /* the full cache, once it is kept for others alone */
+    size_t others; /* the full cache, once it is kept for others alone */
 } foretold_rig;
 
 /* Operators, model and engine of the cell, fresh: what they have taken is the cell's. The
@@ -70,8 +70,7 @@ static inline fb_variant *foretold_evict(fb_reading *reading,
         pace.k = fb_stream_entries(fb_model_get_facts(cell->model), cell->engine.cache,
                                    cell->rule, cell->k);
     if (cell->streams) {
-        assert_ok(
-            fb_stream_in(&variant, reading, &rule, ids, &cell->protect, &pace));
+        assert_ok(fb_stream_in(&variant, reading, &rule, ids, &cell->protect, &pace));
         return variant;
     }
     if (fb_bound_rule_choices(cell->rule)->reads & FB_READS_DOCUMENT_FUTURE)
@@ -132,7 +131,7 @@ static inline bool foretold_is_of_scores(fb_scope scope, enum fb_op op)
 }
 
 static inline int foretold_ledgers_differ(const char *rule, const fb_ledger *wanted,
-                          const fb_ledger *got)
+                                          const fb_ledger *got)
 {
     int n = 0;
 
@@ -143,8 +142,8 @@ static inline int foretold_ledgers_differ(const char *rule, const fb_ledger *wan
                                *b = &got->count[p][s][op];
 
                 if (memcmp(a, b, sizeof *a) == 0) continue;
-                if (foretold_is_of_scores((fb_scope)s, (enum fb_op)op) && a->calls == b->calls &&
-                    a->flops == b->flops)
+                if (foretold_is_of_scores((fb_scope)s, (enum fb_op)op) &&
+                    a->calls == b->calls && a->flops == b->flops)
                     continue;
                 n++;
                 print_message("%s, %s %s %s: run %lld calls, %.17g FLOPs, %.17g bytes; "
@@ -159,19 +158,20 @@ static inline int foretold_ledgers_differ(const char *rule, const fb_ledger *wan
 
 /* All accounts but `other`, which has what the model's file is read into. */
 static inline int foretold_peaks_differ(const char *rule, const fb_foretold *wanted,
-                        const fb_foretold *got)
+                                        const fb_foretold *got)
 {
     int n = 0;
 
     for (int p = 0; p < FB_PHASE_COUNT; p++)
         for (int a = 0; a < FB_ACCOUNT_other; a++) {
-            const double ran = (double)wanted->peak[p][a], told = (double)got->peak[p][a];
+            const double ran = (double)wanted->peak[p][a],
+                         told = (double)got->peak[p][a];
 
             if (told >= 0.98 * ran && told <= 1.02 * ran) continue;
             n++;
             print_message("%s, %s of %s: %.0f bytes, foretold %.0f\n", rule,
-                          fb_account_name((fb_account)a), fb_phase_name((fb_phase)p), ran,
-                          told);
+                          fb_account_name((fb_account)a), fb_phase_name((fb_phase)p),
+                          ran, told);
         }
     return n;
 }

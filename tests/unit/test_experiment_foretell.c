@@ -93,7 +93,8 @@ static int open_all(void **state)
     rig_text(context, CONTEXT, 11);
     rig_text(prompt, PROMPT, 5);
     rig_text(answer_ids, ANSWER, 6);
-    answer_ids[0] = 3; /* nobody says so: the free answer is decoded from its first word */
+    answer_ids[0] =
+        3; /* nobody says so: the free answer is decoded from its first word */
     random_llama(test_path(folder, "random.gguf"), RANDOM_NO_END);
     *state = folder;
     return 0;

@@ -150,7 +150,8 @@ static void what_is_wrong_with_it_is_one_sentence(void **state)
                    "'torch_dtype'");
     assert_refused(", \"vocab_size\": 9, \"quantization_config\": {}", FB_UNSUPPORTED,
                    "'quantization_config'");
-    assert_refused(", \"vocab_size\": 9, \"head_dim\": 7", FB_FORMAT, "heads of size 7");
+    assert_refused(", \"vocab_size\": 9, \"head_dim\": 7", FB_FORMAT,
+                   "heads of size 7");
     assert_refused(", \"vocab_size\": 9, \"vocab_size\": 9", FB_FORMAT, "vocab_size");
     assert_refused(", ", FB_FORMAT, "bad.json");
     test_write(test_path(folder, "list.json"), "[1]");
