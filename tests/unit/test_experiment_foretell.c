@@ -86,6 +86,54 @@ static void so_is_a_stream(void **state)
     assert_int_equal(stream_differs(&(fb_pace){.chunk = CHUNK, .interval = 4}), 0);
 }
 
+/* Of all accounts. */
+static double in_use(void)
+{
+    double bytes = 0;
+
+    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
+        bytes += (double)fb_memory_now((fb_account)a);
+    return bytes;
+}
+
+/* Whatever fails, nothing stays booked. */
+static void a_failure_leaves_nothing_booked(void **state)
+{
+    fb_foretell cell = cell_of(all.rule[0], FB_F32);
+    fb_foretold told;
+    fb_status status = FB_NO_MEMORY;
+    fb_bound_rule *rule;
+    fb_model *model;
+    double before;
+
+    (void)state;
+    assert_ok(fb_model_open(&model, NULL, "builtin", NULL));
+    assert_ok(fb_rule_parse(&rule, "adakv(snapkv)"));
+    cell.model = model;
+    cell.rule = rule;
+    before = in_use();
+    for (int64_t n = 1; status != FB_OK; n++) {
+        assert_true(n < 10000);
+        fb_memory_fail_at(n);
+        status = fb_foretell_cell(&told, &cell);
+        fb_memory_fail_at(0);
+        assert_true(status == FB_OK || status == FB_NO_MEMORY);
+        assert_true(in_use() == before);
+    }
+    cell.k = 3 * CONTEXT; /* more than there are: all stay */
+    assert_ok(fb_foretell_cell(&told, &cell));
+    cell.n_tokens = 0;
+    assert_fails(fb_foretell_cell(&told, &cell), FB_USAGE, "a context of 0 tokens");
+    cell.n_tokens = CONTEXT;
+    cell.streams = true;
+    cell.pace.chunk = CHUNK;
+    cell.k = CHUNK;
+    assert_fails(fb_foretell_cell(&told, &cell), FB_UNSUPPORTED, "cannot evict while");
+    assert_true(in_use() == before);
+    fb_bound_rule_free(rule);
+    fb_model_close(model);
+}
+
 static int open_all(void **state)
 {
     test_folder(folder);
@@ -113,6 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cell_of_every_rule_is_foretold),
         cmocka_unit_test(so_is_a_stream),
+        cmocka_unit_test(a_failure_leaves_nothing_booked),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
