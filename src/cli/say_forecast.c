@@ -89,7 +89,7 @@ static void add_memory(const fb_forecast *f, fb_text *out)
                  "  phase\tweights\tkeys and values\trule state\tsignals\ttemporary\t"
                  "other\ttogether\n");
     for (int p = 0; p < FB_PHASE_COUNT; p++)
-        if (f->has[p]) add_phase(f, p, &rows);
+        if (f->most.has[p]) add_phase(f, p, &rows);
     fb_align(fb_text_string(&rows), out);
     fb_text_clear(&rows);
     if (f->like.streams)
@@ -149,7 +149,7 @@ static void add_memory_json(const fb_forecast *f, fb_text *out)
     fb_json_add_string(out, f->heaviest);
     fb_text_puts(out, ", \"peak_bytes\": {");
     for (int p = 0; p < FB_PHASE_COUNT; p++) {
-        if (!f->has[p]) continue;
+        if (!f->most.has[p]) continue;
         fb_text_puts(out, is_first ? "" : ", ");
         add_phase_json(f, p, out);
         is_first = false;

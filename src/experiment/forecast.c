@@ -140,10 +140,6 @@ static fb_status tell_together(fb_forecast *out, const fb_foretell *like, int he
     for (int p = 0; p < FB_PHASE_COUNT; p++)
         out->most.peak[p][FB_ACCOUNT_other] += other;
     out->heaviest = out->rules[heaviest].label;
-    out->has[FB_PHASE_context] = true;
-    out->has[FB_PHASE_evict] = cell.k > 0 && !cell.streams;
-    out->has[FB_PHASE_answer] = cell.n_prompt > 0;
-    out->has[FB_PHASE_decode] = cell.n_prompt > 0 && cell.max_tokens > 0;
     return status;
 }
 

@@ -37,8 +37,7 @@ typedef struct fb_forecast {
     /* Of the cell that takes most, alone, where all rules read the context together; what
      * the process has in use besides is in `other`. */
     fb_foretold most;
-    const char *heaviest;     /* its rule */
-    bool has[FB_PHASE_COUNT]; /* phases of that cell */
+    const char *heaviest; /* its rule */
 } fb_forecast;
 
 /* Rules (label, rule, n_seeds) and budgets (text, k) are copied; labels and rules stay

@@ -29,15 +29,19 @@ static void begin(telling *t)
         t->base[a] = fb_memory_now((fb_account)a);
 }
 
-/* What was highest since the last end of a phase. */
-static void end_phase(telling *t, fb_phase phase)
+/* Adds what was highest since the last end of a step, in the phases that it is made of: who
+ * comes back to another one finds there what has changed. */
+static void end_step(telling *t, int first, int last)
 {
-    for (int a = 0; a < FB_ACCOUNT_COUNT; a++) {
-        const size_t peak = fb_memory_peak((fb_account)a);
-        const size_t base = t->base[a] + (a == FB_ACCOUNT_kv ? t->others : 0);
+    for (int p = first; p <= last; p++)
+        for (int a = 0; a < FB_ACCOUNT_COUNT; a++) {
+            const size_t peak = fb_memory_peak_in(p, (fb_account)a);
+            const size_t base = t->base[a] + (a == FB_ACCOUNT_kv ? t->others : 0);
+            size_t *most = &t->out->peak[p][a];
 
-        t->out->peak[phase][a] = peak > base ? peak - base : 0;
-    }
+            t->out->has[p] |= peak > 0;
+            if (peak > base && peak - base > *most) *most = peak - base;
+        }
     fb_memory_reset_peaks();
 }
 
@@ -71,6 +75,7 @@ static fb_status open_engine(telling *t)
     FB_TRY(fb_ops_open_hollow(&t->ops, t->cell->threads));
     FB_TRY(fb_model_open_hollow(&t->model, t->ops, t->cell->model));
     FB_TRY(fb_engine_open(&t->engine, t->ops, t->model, &t->cell->engine));
+    fb_ops_move(t->ops, (fb_place){FB_PHASE_context, FB_SCOPE_model});
     fb_memory_reset_peaks();
     return FB_OK;
 }
@@ -133,7 +138,7 @@ static fb_status read(telling *t)
     if (t->cell->streams)
         leave_full(t);
     else
-        end_phase(t, FB_PHASE_context);
+        end_step(t, FB_PHASE_context, FB_PHASE_evict);
     return FB_OK;
 }
 
@@ -199,18 +204,8 @@ static fb_status run_evict(telling *t)
     FB_TRY(evict(t));
     fb_ledger_add(&t->out->ledger, fb_variant_ledger(t->variant));
     t->out->kept_bytes = fb_variant_bytes(t->variant);
-    end_phase(t, t->cell->streams ? FB_PHASE_context : FB_PHASE_evict);
+    end_step(t, t->cell->streams ? FB_PHASE_context : FB_PHASE_evict, FB_PHASE_evict);
     if (fb_variant_selection(t->variant) != NULL) leave_full(t);
-    return FB_OK;
-}
-
-/* fb_answer_options.watch: the first word of a free answer ends the pass over the
- * question. */
-static fb_status watch(void *self, const fb_growth *growth)
-{
-    telling *t = self;
-
-    if (growth->n == 1) end_phase(t, FB_PHASE_answer);
     return FB_OK;
 }
 
@@ -218,9 +213,7 @@ static fb_status answer(telling *t)
 {
     const fb_question question = question_of(t);
     const fb_answer_options options = {.generate = t->cell->max_tokens > 0,
-                                       .max_tokens = t->cell->max_tokens,
-                                       .watch = watch,
-                                       .self = t};
+                                       .max_tokens = t->cell->max_tokens};
     fb_answer said;
 
     if (t->cell->n_prompt == 0) return FB_OK;
@@ -228,7 +221,7 @@ static fb_status answer(telling *t)
     fb_ledger_add(&t->out->ledger, &said.ledger);
     t->out->tail_bytes = said.tail_bytes;
     fb_answer_clear(&said);
-    end_phase(t, options.generate ? FB_PHASE_decode : FB_PHASE_answer);
+    end_step(t, FB_PHASE_evict, FB_PHASE_decode);
     return FB_OK;
 }
 

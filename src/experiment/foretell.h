@@ -50,11 +50,12 @@ typedef struct fb_foretold {
     double extra_flops; /* FLOPs that the rule adds: scopes signal, score and select */
     size_t kept_bytes;  /* fb_variant_bytes; 0: nothing was evicted */
     size_t tail_bytes;  /* of question and answer */
-    /* Highest bytes by phase beyond what was in use before the call, with weights and what
-     * earlier phases left. Once entries are in a cache of the cell's own, the full cache,
-     * which a run keeps for its other cells, is no part of it; a stream never has one, and
-     * evicts in the phase context. */
+    /* Highest bytes by phase, as of the ledger, beyond what was in use before the call, with
+     * weights and what earlier phases left. Once entries are in a cache of the cell's own,
+     * the full cache, which a run keeps for its other cells, is no part of it; a stream
+     * never has one. */
     size_t peak[FB_PHASE_COUNT][FB_ACCOUNT_COUNT];
+    bool has[FB_PHASE_COUNT]; /* the cell comes through this phase */
 } fb_foretold;
 
 /* Fails as the run of the cell would: FB_BUDGET, FB_UNSUPPORTED, FB_USAGE. */

@@ -138,18 +138,27 @@ static fb_status tell_reading(const fb_plan *plan, int64_t tokens, fb_foretold *
     return status;
 }
 
-fb_status fb_run_reading_bytes(const fb_plan *plan, int64_t tokens, double *out)
+/* Without weights; what the operators work in stays from earlier, and is used again. */
+static double bytes_to_take(const fb_foretold *told, fb_phase phase)
 {
     const double there = (double)fb_memory_now(FB_ACCOUNT_scratch);
+    const double scratch = (double)told->peak[phase][FB_ACCOUNT_scratch];
+
+    return fb_foretold_peak(told, phase) -
+           (double)told->peak[phase][FB_ACCOUNT_weights] -
+           (there < scratch ? there : scratch);
+}
+
+fb_status fb_run_reading_bytes(const fb_plan *plan, int64_t tokens, double *out)
+{
+    double scored;
     fb_foretold told;
-    const size_t *peak = told.peak[FB_PHASE_context];
 
     *out = 0;
     FB_TRY(tell_reading(plan, tokens, &told));
-    *out = fb_foretold_peak(&told, FB_PHASE_context) - (double)peak[FB_ACCOUNT_weights];
-    /* what the operators work in stays, and is used again */
-    *out -= there < (double)peak[FB_ACCOUNT_scratch] ? there
-                                                     : (double)peak[FB_ACCOUNT_scratch];
+    *out = bytes_to_take(&told, FB_PHASE_context);
+    scored = bytes_to_take(&told, FB_PHASE_evict);
+    if (scored > *out) *out = scored;
     return FB_OK;
 }
 
