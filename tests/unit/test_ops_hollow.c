@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "ops/ops.h"
+#include "ops/backend.h"
 #include "ops/stack.h"
 #include "tests/support/test.h"
 
@@ -99,6 +99,14 @@ static void wrong_calls_are_refused_as_ever(void **state)
     fb_ops_reset(ops);
 }
 
+/* A new operator has a row here, too. */
+static void every_operator_is_there(void **state)
+{
+    (void)state;
+    for (int op = 0; op < FB_OP_COUNT; op++)
+        assert_non_null(fb_backend_shape.kernels[op]);
+}
+
 /* Of a text that grows each block is larger than the last; a few small ones come back. */
 static void a_stack_keeps_no_block_that_is_too_small(void **state)
 {
@@ -139,6 +147,7 @@ int main(void)
                                         close_ops),
         cmocka_unit_test_setup_teardown(wrong_calls_are_refused_as_ever, open_ops,
                                         close_ops),
+        cmocka_unit_test(every_operator_is_there),
         cmocka_unit_test(a_stack_keeps_no_block_that_is_too_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
