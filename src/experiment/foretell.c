@@ -11,7 +11,8 @@ typedef struct telling {
     const fb_foretell *cell;
     fb_foretold *out;
     size_t base[FB_ACCOUNT_COUNT]; /* bytes in use before */
-    int32_t *ids;    /* zeros: of the context, and of a question */
+    size_t others;                 /* of keys and values: not the cell's */
+    int32_t *ids;                  /* zeros: of the context, and of a question */
     int32_t *answer; /* not what greedy decoding says, which is 0 throughout */
     fb_ops *ops;
     fb_model *model; /* without weights */
@@ -28,29 +29,40 @@ static void begin(telling *t)
         t->base[a] = fb_memory_now((fb_account)a);
 }
 
-/* What was highest since the last end of a phase. */
-static void end_phase(telling *t, fb_phase phase)
+/* Adds what was highest since the last end of a step, in the phases that it is made of: who
+ * comes back to another one finds there what has changed. */
+static void end_step(telling *t, int first, int last)
 {
-    for (int a = 0; a < FB_ACCOUNT_COUNT; a++) {
-        const size_t peak = fb_memory_peak((fb_account)a);
+    for (int p = first; p <= last; p++)
+        for (int a = 0; a < FB_ACCOUNT_COUNT; a++) {
+            const size_t peak = fb_memory_peak_in(p, (fb_account)a);
+            const size_t base = t->base[a] + (a == FB_ACCOUNT_kv ? t->others : 0);
+            size_t *most = &t->out->peak[p][a];
 
-        t->out->peak[phase][a] = peak > t->base[a] ? peak - t->base[a] : 0;
-    }
+            t->out->has[p] |= peak > 0;
+            if (peak > base && peak - base > *most) *most = peak - base;
+        }
+    fb_memory_reset_peaks();
+}
+
+/* From here on the cell has a cache of its own: the full one is kept for others. */
+static void leave_full(telling *t)
+{
+    t->others = fb_cache_bytes(fb_reading_cache(t->reading));
     fb_memory_reset_peaks();
 }
 
 static fb_status open_ids(telling *t)
 {
     const fb_foretell *cell = t->cell;
-    const int64_t n =
-        cell->n_tokens > cell->n_prompt ? cell->n_tokens : cell->n_prompt;
+    const int64_t n = cell->n_tokens > cell->n_prompt ? cell->n_tokens : cell->n_prompt;
 
     if (cell->n_tokens < 1 || n > INT32_MAX || cell->n_answer > INT32_MAX)
         return fb_fail(FB_USAGE, "a context of %lld tokens; 1 to %d are possible",
                        (long long)cell->n_tokens, INT32_MAX);
     t->ids = fb_zalloc(FB_ACCOUNT_other, (size_t)n * sizeof *t->ids);
-    t->answer = fb_zalloc(FB_ACCOUNT_other,
-                          (size_t)(cell->n_answer + 1) * sizeof *t->answer);
+    t->answer =
+        fb_zalloc(FB_ACCOUNT_other, (size_t)(cell->n_answer + 1) * sizeof *t->answer);
     if (t->ids == NULL || t->answer == NULL)
         return fb_fail(FB_NO_MEMORY, "no memory for a context");
     if (fb_model_get_facts(cell->model)->vocabulary > 1) t->answer[0] = 1;
@@ -63,6 +75,7 @@ static fb_status open_engine(telling *t)
     FB_TRY(fb_ops_open_hollow(&t->ops, t->cell->threads));
     FB_TRY(fb_model_open_hollow(&t->model, t->ops, t->cell->model));
     FB_TRY(fb_engine_open(&t->engine, t->ops, t->model, &t->cell->engine));
+    fb_ops_move(t->ops, (fb_place){FB_PHASE_context, FB_SCOPE_model});
     fb_memory_reset_peaks();
     return FB_OK;
 }
@@ -122,7 +135,10 @@ static fb_status read(telling *t)
         fb_ledger_add(&t->out->ledger, fb_reading_ledger(t->reading, 0));
     else if (!t->cell->streams)
         fb_ledger_add(&t->out->ledger, fb_reading_pass(t->reading));
-    end_phase(t, FB_PHASE_context);
+    if (t->cell->streams)
+        leave_full(t);
+    else
+        end_step(t, FB_PHASE_context, FB_PHASE_evict);
     return FB_OK;
 }
 
@@ -141,8 +157,7 @@ static fb_status foresee(telling *t)
     const fb_question *q = asked.n_prompt > 0 && asked.n_answer > 0 ? &asked : &some;
     const uint32_t reads = fb_bound_rule_choices(t->cell->rule)->reads;
 
-    if (reads & FB_READS_DOCUMENT_FUTURE)
-        FB_TRY(fb_foresee_document(t->reading, q, 1));
+    if (reads & FB_READS_DOCUMENT_FUTURE) FB_TRY(fb_foresee_document(t->reading, q, 1));
     if (reads & FB_READS_FUTURE) FB_TRY(fb_foresee(t->reading, q));
     return FB_OK;
 }
@@ -174,12 +189,10 @@ static fb_status evict(telling *t)
     const fb_foretell *cell = t->cell;
     const fb_choices *choices;
 
-    if (cell->rule == NULL || cell->k == 0)
-        return fb_keep_all(&t->variant, t->reading);
+    if (cell->rule == NULL || cell->k == 0) return fb_keep_all(&t->variant, t->reading);
     if (cell->streams) return stream(t);
     choices = fb_bound_rule_choices(cell->rule);
-    if (choices->reference != FB_REFERENCE_NONE)
-        return evict_as_reference(t, choices);
+    if (choices->reference != FB_REFERENCE_NONE) return evict_as_reference(t, choices);
     if (choices->keeps_all) return fb_keep_all(&t->variant, t->reading);
     FB_TRY(foresee(t));
     return fb_evict(&t->variant, t->reading, 0, &cell->protect, cell->protect_last,
@@ -191,17 +204,8 @@ static fb_status run_evict(telling *t)
     FB_TRY(evict(t));
     fb_ledger_add(&t->out->ledger, fb_variant_ledger(t->variant));
     t->out->kept_bytes = fb_variant_bytes(t->variant);
-    end_phase(t, FB_PHASE_evict);
-    return FB_OK;
-}
-
-/* fb_answer_options.watch: the first word of a free answer ends the pass over the
- * question. */
-static fb_status watch(void *self, const fb_growth *growth)
-{
-    telling *t = self;
-
-    if (growth->n == 1) end_phase(t, FB_PHASE_answer);
+    end_step(t, t->cell->streams ? FB_PHASE_context : FB_PHASE_evict, FB_PHASE_evict);
+    if (fb_variant_selection(t->variant) != NULL) leave_full(t);
     return FB_OK;
 }
 
@@ -209,9 +213,7 @@ static fb_status answer(telling *t)
 {
     const fb_question question = question_of(t);
     const fb_answer_options options = {.generate = t->cell->max_tokens > 0,
-                                       .max_tokens = t->cell->max_tokens,
-                                       .watch = watch,
-                                       .self = t};
+                                       .max_tokens = t->cell->max_tokens};
     fb_answer said;
 
     if (t->cell->n_prompt == 0) return FB_OK;
@@ -219,7 +221,7 @@ static fb_status answer(telling *t)
     fb_ledger_add(&t->out->ledger, &said.ledger);
     t->out->tail_bytes = said.tail_bytes;
     fb_answer_clear(&said);
-    end_phase(t, options.generate ? FB_PHASE_decode : FB_PHASE_answer);
+    end_step(t, FB_PHASE_evict, FB_PHASE_decode);
     return FB_OK;
 }
 

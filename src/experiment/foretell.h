@@ -21,7 +21,8 @@ typedef struct fb_foretell {
     const fb_model *model;     /* lent; its weights need not be loaded */
     const fb_bound_rule *rule; /* lent; NULL: nothing but the context is read */
     int64_t n_tokens;          /* of the context */
-    int64_t k; /* entries a head that stay, as a budget gives them; 0: all stay, and what
+    int64_t
+        k; /* entries a head that stay, as a budget gives them; 0: all stay, and what
                   eviction would cost is not counted, only what the rule does while the
                   context is read */
     fb_engine_options engine; /* cache type, chunk, compact; zeroed: the defaults */
@@ -47,11 +48,14 @@ typedef struct fb_foretold {
      * model and attention. The same for all rules and protocols. */
     double plain_flops;
     double extra_flops; /* FLOPs that the rule adds: scopes signal, score and select */
-    size_t kept_bytes; /* fb_variant_bytes; 0: nothing was evicted */
-    size_t tail_bytes; /* of question and answer */
-    /* Highest bytes by phase beyond what was in use before the call: with the weights, with
-     * what earlier phases left, as a run of this cell alone measures them. */
+    size_t kept_bytes;  /* fb_variant_bytes; 0: nothing was evicted */
+    size_t tail_bytes;  /* of question and answer */
+    /* Highest bytes by phase, as of the ledger, beyond what was in use before the call, with
+     * weights and what earlier phases left. Once entries are in a cache of the cell's own,
+     * the full cache, which a run keeps for its other cells, is no part of it; a stream
+     * never has one. */
     size_t peak[FB_PHASE_COUNT][FB_ACCOUNT_COUNT];
+    bool has[FB_PHASE_COUNT]; /* the cell comes through this phase */
 } fb_foretold;
 
 /* Fails as the run of the cell would: FB_BUDGET, FB_UNSUPPORTED, FB_USAGE. */
