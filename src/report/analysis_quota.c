@@ -39,7 +39,7 @@ bool fb_is_over_quota(const fb_results *results, const fb_row *row)
 {
     const fb_result_rule *rule = &results->rules[row->rule];
 
-    return rule->deployable && !rule->is_reference &&
+    return rule->deployable && !rule->is_reference && !fb_is_draw(rule) &&
            row->extra_most > fb_quota_of(results) * (1 + ROUNDING);
 }
 
