@@ -22,8 +22,9 @@ fb_status fb_job_print_config(const fb_job *job, fb_text *out)
     if (job->plan != NULL)
         fb_plan_match_notes(job->plan, fb_open_warn, NULL);
     else if (fb_values_is(&job->spec->values, FB_SET_compute, "matched"))
-        fb_text_puts(out, "# rules as written: what a quota leaves of them is known with "
-                          "the model\n");
+        fb_text_puts(out,
+                     "# rules as written: what a quota leaves of them is known with "
+                     "the model\n");
     return fb_spec_print(job->spec, true, out);
 }
 

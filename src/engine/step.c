@@ -95,7 +95,8 @@ fb_status fb_step_work(fb_reading *reading, const fb_variant *variant, int64_t n
     const fb_engine *engine = reading->engine;
     const fb_model_facts *facts = engine->facts;
     const double group = (double)(facts->heads / facts->kv_heads);
-    const double queries = 2.0 * (double)(facts->heads * facts->head_dim) * sizeof(float);
+    const double queries =
+        2.0 * (double)(facts->heads * facts->head_dim) * sizeof(float);
     fb_count *attention =
         &reading->step.count[FB_PHASE_decode][FB_SCOPE_attention][FB_OP_attention];
     fb_count model, moved;

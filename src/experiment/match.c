@@ -130,8 +130,8 @@ static fb_status solve(match *m, int rule, int64_t *out, double *share)
 
 static void note_apart(match *m, int rule, double least, bool has_effort)
 {
-    const double written = shares_of(
-        m, rule)[find_worst(shares_of(m, rule), m->pricing.n_texts)];
+    const double written =
+        shares_of(m, rule)[find_worst(shares_of(m, rule), m->pricing.n_texts)];
     const char *label = m->spec->rules[rule].label;
     fb_text *text = &m->plan->matched;
 
@@ -198,14 +198,16 @@ static fb_status price_written(match *m)
     for (int rule = 0; rule < m->spec->n_rules; rule++) {
         if (!is_judged(m, rule)) continue;
         for (int i = 0; i < n; i++) {
-            const fb_status status = fb_price(
-                &m->pricing, i, rule, m->spec->rules[rule].rule, &shares_of(m, rule)[i]);
+            const fb_status status =
+                fb_price(&m->pricing, i, rule, m->spec->rules[rule].rule,
+                         &shares_of(m, rule)[i]);
 
             if (status == FB_NO_MEMORY) return status;
             if (status == FB_OK) continue;
-            fb_text_printf(&m->plan->matched,
-                           "%s: what it takes could not be told (%s); as it is written\n",
-                           m->spec->rules[rule].label, fb_error_message());
+            fb_text_printf(
+                &m->plan->matched,
+                "%s: what it takes could not be told (%s); as it is written\n",
+                m->spec->rules[rule].label, fb_error_message());
             shares_of(m, rule)[0] = (double)NAN;
             break;
         }
@@ -268,10 +270,9 @@ fb_status fb_match_share(const fb_plan *plan, int rule,
 
     *out = 0;
     for (int i = 0; status == FB_OK && i < pricing.n_texts; i++) {
-        status = fb_price(&pricing, i, rule,
-                          in_its_place != NULL ? in_its_place
-                                               : plan->spec->rules[rule].rule,
-                          &share);
+        status = fb_price(
+            &pricing, i, rule,
+            in_its_place != NULL ? in_its_place : plan->spec->rules[rule].rule, &share);
         if (status == FB_OK) *out = fmax(*out, share);
     }
     fb_pricing_close(&pricing);

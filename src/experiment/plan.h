@@ -89,7 +89,7 @@ typedef struct fb_plan {
     fb_plan_task *tasks;     /* of the spec; of a question of the user's, one */
     int n_documents, n_samples, n_tasks;
     fb_index streams; /* of documents, to their index */
-    fb_text matched; /* what fb_match did and could not do, a sentence a line */
+    fb_text matched;  /* what fb_match did and could not do, a sentence a line */
 } fb_plan;
 
 /* Makes the documents of all tasks and checks budgets against them. Each refusal is

@@ -57,8 +57,7 @@ static fb_status keep_match_notes(const fb_runner *run)
 {
     struct keeping keeping = {run, FB_OK};
 
-    if (run->options->only == NULL)
-        fb_plan_match_notes(run->plan, keep_note, &keeping);
+    if (run->options->only == NULL) fb_plan_match_notes(run->plan, keep_note, &keeping);
     return keeping.status;
 }
 

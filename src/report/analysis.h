@@ -57,8 +57,9 @@ typedef struct fb_row {
      * the context: the mean and the largest of its cells, and the mean by the prices of a
      * kernel that keeps no attention. NAN: unknown. */
     double extra_flops, extra_most, fused_flops;
-    double step_flops, step_bytes; /* of the first token of an answer, means; NAN: unknown */
-    bool is_over_quota;            /* in some cell */
+    double step_flops,
+        step_bytes;     /* of the first token of an answer, means; NAN: unknown */
+    bool is_over_quota; /* in some cell */
     int n_fallback, n_shrunk, n_without_choice, n_first_lost; /* cells marked */
     bool is_without_choice;   /* all of them: not ranked */
     double em, nll, kl, top1; /* means of the side measures; NAN where absent */
@@ -98,7 +99,8 @@ typedef struct fb_analysis {
     int64_t n_done;    /* cells that are finished, of results.planned */
     int baseline;      /* rule, -1 if there is none */
     double confidence; /* of intervals and verdicts */
-    double quota; /* of compute, share of the plain pass; infinite: work is only shown */
+    double
+        quota; /* of compute, share of the plain pass; infinite: work is only shown */
     /* one sentence that can be repeated; "So far: ..." while cells are missing */
     char *headline;
     /* the numbers behind it: difference, interval, p, where it fails */

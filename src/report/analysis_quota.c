@@ -25,8 +25,7 @@ double fb_quota_of(const fb_results *results)
         char *end;
         double percent;
 
-        if (results->compute == NULL ||
-            strncmp(results->compute, enforced[i], n) != 0)
+        if (results->compute == NULL || strncmp(results->compute, enforced[i], n) != 0)
             continue;
         percent = strtod(results->compute + n, &end);
         return end == results->compute + n || *end != 0 ? (double)INFINITY

@@ -182,8 +182,8 @@ static void check_shares(const small *s, fb_store *store, const fb_results *r,
         const fb_row *row = &shown->rows[i];
         const int64_t n = r->samples[0].context_tokens;
         const fb_bound_rule *rule = s->spec.rules[row->rule].rule;
-        const scene at = {f->heads, f->kv_heads,      f->head_dim, f->width,
-                          f->layers, FB_CONTEXT_BLOCK, n, rule};
+        const scene at = {f->heads,  f->kv_heads,      f->head_dim, f->width,
+                          f->layers, FB_CONTEXT_BLOCK, n,           rule};
         double plain, chosen, wanted;
 
         count_cell(store, r, row->rule, &plain, &chosen);
@@ -199,7 +199,8 @@ static void shares_that_are_shown_are_those_of_the_formulas(void **state)
     static const char text[] =
         "name: small\nmodel: builtin\nbudgets: [25%]\n"
         "tasks: [{recall: {tokens: 512, pairs: 23, samples: 1}}]\n"
-        "rules: [full, random, knorm, keydiff, snapkv, lava, h2o, a2sf, roco, keyformer, "
+        "rules: [full, random, knorm, keydiff, snapkv, lava, h2o, a2sf, roco, "
+        "keyformer, "
         "morphkv, rkv, vase, obcache, noncausal, leverage, cap, expected_attention, "
         "adakv(cake), critical(finch), caote(tova)]\n";
     char folder[TEST_PATH];

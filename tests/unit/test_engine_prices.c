@@ -106,15 +106,15 @@ static double again_over_open(int64_t d)
     segment = (fb_segment){.context = {kv, 0, N, NULL, 0}};
     fb_ops_charge(the.ops, &payer, 1);
     fb_ops_move(the.ops, (fb_place){FB_PHASE_context, FB_SCOPE_attention});
-    (void)fb_attention(
-        the.ops, &(fb_attend){.x = x,
-                              .segments = &segment,
-                              .n_sequences = 1,
-                              .heads = 1,
-                              .kv_heads = 1,
-                              .head_dim = d,
-                              .scale = 1,
-                              .sum = fb_full(the.ops, 2, (int64_t[]){1, N}, 0)});
+    (void)fb_attention(the.ops,
+                       &(fb_attend){.x = x,
+                                    .segments = &segment,
+                                    .n_sequences = 1,
+                                    .heads = 1,
+                                    .kv_heads = 1,
+                                    .head_dim = d,
+                                    .scale = 1,
+                                    .sum = fb_full(the.ops, 2, (int64_t[]){1, N}, 0)});
     fb_ops_charge(the.ops, NULL, 0);
     fb_ops_move(the.ops, before);
     assert_ok(fb_ops_status(the.ops));
@@ -124,7 +124,8 @@ static double again_over_open(int64_t d)
 }
 
 /* An addition with a factor is 2 FLOPs, what it adds is 2 d + 11: the ratio grows with d. */
-static void a_sum_of_attention_costs_a_hundred_times_more_with_a_fused_kernel(void **state)
+static void
+a_sum_of_attention_costs_a_hundred_times_more_with_a_fused_kernel(void **state)
 {
     (void)state;
     assert_near(again_over_open(32), 38.5, 1e-12);

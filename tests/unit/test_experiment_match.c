@@ -10,7 +10,7 @@
 #include "tests/support/small_experiment.h"
 
 #define BEGIN                                                                          \
-    "name: small\nmodel: builtin\n"                                                   \
+    "name: small\nmodel: builtin\n"                                                    \
     "tasks: [{recall: {tokens: 96, pairs: 8, samples: 2}}, "                           \
     "{recall: {tokens: 180, pairs: 12, samples: 1}}]\n"                                \
     "budgets: [50%, 25%]\nprotocol: {protect: {sink: 1, recent: 2}}\n"
@@ -130,8 +130,8 @@ static void check_lowered(int rule, const char *expression, double quota)
     assert_ok(fb_match_share(s.plan, rule, NULL, &now));
     assert_ok(fb_match_share(s.plan, rule, next, &then));
     if (now > quota || then <= quota)
-        fail_msg("%s: %.6f, and with one step more %.6f, of %.6f", expression, now, then,
-                 quota);
+        fail_msg("%s: %.6f, and with one step more %.6f, of %.6f", expression, now,
+                 then, quota);
     fb_bound_rule_free(next);
     fb_bound_rule_free(written);
 }
@@ -220,8 +220,9 @@ static void the_text_of_the_experiment_gives_the_same_efforts(void **state)
     assert_string_equal(first, again);
     assert_null(strstr(fb_text_string(&s.plan->matched), "->"));
     small_close(&s); /* a label that says more than is there belongs to nothing else */
-    assert_fails(small_try(&s, BEGIN "rules: [full, 'snapkv:window=9: snapkv:window=8']\n"),
-                 FB_USAGE, "has a '='");
+    assert_fails(
+        small_try(&s, BEGIN "rules: [full, 'snapkv:window=9: snapkv:window=8']\n"),
+        FB_USAGE, "has a '='");
 }
 
 static void what_was_done_is_said(void **state)
@@ -229,10 +230,10 @@ static void what_was_done_is_said(void **state)
     (void)state;
     small_open(&s, BEGIN RULES "compute: {mode: matched, quota: 5%}\n");
     assert_ok(fb_match(s.plan, &s.spec));
-    assert_non_null(strstr(fb_text_string(&s.plan->matched),
-                           "\nnoncausal:chunk=64: chunk 64 -> "));
-    assert_non_null(strstr(fb_text_string(&s.plan->matched),
-                           ": noncausal chunk 40 -> "));
+    assert_non_null(
+        strstr(fb_text_string(&s.plan->matched), "\nnoncausal:chunk=64: chunk 64 -> "));
+    assert_non_null(
+        strstr(fb_text_string(&s.plan->matched), ": noncausal chunk 40 -> "));
     assert_non_null(strstr(fb_text_string(&s.plan->matched),
                            "above the quota of 5 %, so it stands apart\n"));
     assert_null(strstr(fb_text_string(&s.plan->matched), "oracle:"));
@@ -243,9 +244,10 @@ static void a_quota_that_no_rule_can_keep_is_refused_with_what_they_take(void **
 {
     (void)state;
     small_open(&s, BEGIN RULES "compute: {mode: matched, quota: 0%}\n");
-    assert_fails(fb_match(s.plan, &s.spec), FB_BUDGET,
-                 "compute matched:0%: no rule keeps to the quota, whatever its effort; at "
-                 "least they take: knorm 0.");
+    assert_fails(
+        fb_match(s.plan, &s.spec), FB_BUDGET,
+        "compute matched:0%: no rule keeps to the quota, whatever its effort; at "
+        "least they take: knorm 0.");
     small_close(&s);
     small_open(&s, BEGIN "rules: [full, random]\n"
                          "compute: {mode: matched, quota: 0%}\n");
