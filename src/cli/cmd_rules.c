@@ -152,6 +152,7 @@ static void add_json_rule(const fb_rule *rule, fb_text *out)
     fb_json_add_string(out, rule->summary);
     fb_text_puts(out, ", \"source\": ");
     fb_json_add_string(out, rule->source == NULL ? "" : rule->source);
+    if (rule->effort != NULL) fb_text_printf(out, ", \"effort\": \"%s\"", rule->effort);
     fb_text_printf(out, ", \"inner\": %d, \"params\": [", rule->n_inner);
     if (rule->params != NULL && rule->params_bytes <= sizeof values) {
         fb_params_init(rule->params, values);

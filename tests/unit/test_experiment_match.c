@@ -71,6 +71,33 @@ static void effort_is_lowered_in_proportion_and_not_below_the_least(void **state
                   "control(merging(snapkv:window=32))");
 }
 
+/* Of every rule of the list, from its least value to its default. */
+static void every_effort_that_a_rule_names_can_be_lowered(void **state)
+{
+    int n = 0;
+
+    (void)state;
+    for (int i = 0; i < fb_rule_count(); i++) {
+        const fb_rule *rule = fb_rule_at(i);
+        fb_bound_rule *bound, *less;
+        char written[128];
+
+        if (rule->effort == NULL) continue;
+        n++;
+        (void)snprintf(written, sizeof written, rule->n_inner > 0 ? "%s(knorm)" : "%s",
+                       rule->name);
+        assert_ok(fb_rule_parse(&bound, written));
+        assert_true(fb_bound_rule_most_effort(bound) > 0);
+        for (int64_t step = fb_bound_rule_most_effort(bound); step >= 0; step--) {
+            assert_ok(fb_bound_rule_with_effort(&less, bound, step));
+            assert_true(fb_bound_rule_is_lowered(less, bound));
+            fb_bound_rule_free(less);
+        }
+        fb_bound_rule_free(bound);
+    }
+    assert_true(n > 12);
+}
+
 /* --- quotas --- */
 
 /* The largest share that a rule's cells were charged. */
@@ -280,6 +307,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(effort_is_lowered_in_proportion_and_not_below_the_least),
+        cmocka_unit_test(every_effort_that_a_rule_names_can_be_lowered),
         test(what_is_lowered_fits_and_one_step_more_would_not),
         test(a_stream_keeps_to_it_too),
         test(the_text_of_the_experiment_gives_the_same_efforts),
