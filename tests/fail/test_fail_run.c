@@ -24,7 +24,7 @@
     "name: matched\nmodel: builtin\n"                                                  \
     "tasks: [{recall: {tokens: 32, pairs: 4, samples: 1}}]\n"                          \
     "rules: [full, random, 'adakv(snapkv:window=8)', rkv]\n"                           \
-    "budgets: [50%]\ncompute: {mode: matched, quota: 0.1%}\n"                            \
+    "budgets: [50%]\ncompute: {mode: matched, quota: 0.1%}\n"                          \
     "protocol: {protect: {sink: 1, recent: 2}}\n"
 
 static char folder[TEST_PATH];
