@@ -49,7 +49,7 @@ bool fb_stands_apart(const fb_row *row, int baseline)
 
 void fb_say_quota(fb_text *text, double quota)
 {
-    fb_say_percent(text, quota);
+    fb_text_printf(text, "%.4g %%", 100 * quota);
     fb_text_puts(text, " of the operations that read the context");
 }
 
