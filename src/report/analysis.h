@@ -122,6 +122,14 @@ void fb_analysis_free(fb_analysis *analysis); /* takes NULL */
     "conditions, with all their work counted and within the compute quota; else it "   \
     "is open. The class is checked in a later version; until then every experiment "   \
     "is called open."
+#define FB_SIGNATURE_WORDS                                                             \
+    "The signature is all that must agree before two numbers may be compared: m "      \
+    "model, k kernel, p protocol, g protection, b budgets, c compute quota, t tasks "  \
+    "with versions, n samples, s seeds, v version of the program."
+#define FB_LETTER_WORDS                                                                \
+    "A rule may beat the baseline and still share a letter with it: letters are "      \
+    "corrected for all pairs of rules (Holm), p only for the rules against the "       \
+    "baseline, which is less strict."
 #define FB_QUOTA_WORDS                                                                 \
     "Compute: a rule's signals, scores and selection are counted as a share of the "   \
     "operations that read the context. Under cap5 a rule that takes more than 5 % of " \
@@ -131,14 +139,6 @@ void fb_analysis_free(fb_analysis *analysis); /* takes NULL */
     "the rules were set so that they keep to the quota; under report all stand "       \
     "together. fused is what they would cost where a kernel keeps no attention and "   \
     "it has to be computed again."
-#define FB_SIGNATURE_WORDS                                                             \
-    "The signature is all that must agree before two numbers may be compared: m "      \
-    "model, k kernel, p protocol, g protection, b budgets, c compute quota, t tasks "  \
-    "with versions, n samples, s seeds, v version of the program."
-#define FB_LETTER_WORDS                                                                \
-    "A rule may beat the baseline and still share a letter with it: letters are "      \
-    "corrected for all pairs of rules (Holm), p only for the rules against the "       \
-    "baseline, which is less strict."
 
 /* The tables as text with aligned columns, as JSON, or as CSV, to a fresh string. */
 typedef enum fb_format { FB_FORMAT_TEXT, FB_FORMAT_JSON, FB_FORMAT_CSV } fb_format;
