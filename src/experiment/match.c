@@ -237,24 +237,56 @@ static fb_status match_all(match *m)
                    100 * m->quota, fb_text_string(&m->refusals));
 }
 
+static fb_status lower_all(match *m)
+{
+    const size_t n = fb_size_mul((size_t)m->spec->n_rules, (size_t)m->pricing.n_texts);
+
+    m->shares = fb_zalloc(FB_ACCOUNT_other, fb_size_mul(n, sizeof *m->shares));
+    if (m->shares == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a quota");
+    FB_TRY(price_written(m));
+    return match_all(m);
+}
+
+/* --- a quota that lowers nothing --- */
+
+/* Says before the run if no rule will be left to compare. One that keeps to the quota with
+ * the first text is enough to know that it is worth it. */
+static fb_status warn_if_none_keeps(match *m)
+{
+    for (int rule = 0; rule < m->spec->n_rules; rule++) {
+        double share = 0;
+        fb_status status;
+
+        if (!is_judged(m, rule)) continue;
+        status = fb_price(&m->pricing, 0, rule, m->spec->rules[rule].rule, &share);
+        if (status == FB_NO_MEMORY) return status;
+        if (status != FB_OK || !is_above(m, share)) return FB_OK;
+        fb_text_printf(&m->refusals, "%s%s ", m->n_judged++ > 0 ? ", " : "",
+                       m->spec->rules[rule].label);
+        say_share(&m->refusals, share);
+    }
+    if (m->n_judged == 0) return FB_OK;
+    fb_text_printf(
+        &m->plan->matched,
+        "compute cap:%.15g%%: every rule takes more of the operations that read "
+        "a context (%s): all will stand apart, and nothing will be compared\n",
+        100 * m->quota, fb_text_string(&m->refusals));
+    m->plan->matched.failed |= m->refusals.failed;
+    return fb_text_status(&m->plan->matched);
+}
+
 fb_status fb_match(fb_plan *plan, fb_spec *spec)
 {
     match m = {.plan = plan, .spec = spec};
+    const bool lowers = fb_values_is(&spec->values, FB_SET_compute, "matched");
     fb_status status;
 
-    if (!fb_values_is(&spec->values, FB_SET_compute, "matched")) return FB_OK;
+    if (fb_values_is(&spec->values, FB_SET_compute, "report")) return FB_OK;
     m.quota = fb_values_real(&spec->values, FB_SET_quota) / 100;
     fb_text_init(&plan->matched, 0);
     status = fb_pricing_open(&m.pricing, plan);
-    if (status == FB_OK) {
-        m.shares = fb_zalloc(FB_ACCOUNT_other,
-                             fb_size_mul(fb_size_mul((size_t)spec->n_rules,
-                                                     (size_t)m.pricing.n_texts + 1),
-                                         sizeof *m.shares));
-        status = m.shares != NULL ? price_written(&m)
-                                  : fb_fail(FB_NO_MEMORY, "no memory for a quota");
-    }
-    if (status == FB_OK && m.pricing.n_texts > 0) status = match_all(&m);
+    if (status == FB_OK && m.pricing.n_texts > 0)
+        status = lowers ? lower_all(&m) : warn_if_none_keeps(&m);
     fb_text_clear(&m.refusals);
     fb_free(m.shares);
     fb_pricing_close(&m.pricing);

@@ -12,9 +12,10 @@
 
 #include "experiment/plan.h"
 
-/* Nothing unless `compute` is matched. `spec` is that of the plan: rules in it are replaced,
- * labels stay. What was done, and which rules cannot keep to the quota and stand apart, is
- * in the plan's `matched`. FB_BUDGET, with what each takes at least, if no rule can. */
+/* Under `matched`, `spec` is that of the plan: rules in it are replaced, labels stay. What was
+ * done, and which rules cannot keep to the quota and stand apart, is in the plan's `matched`.
+ * FB_BUDGET, with what each takes at least, if no rule can. Under `cap` nothing is changed;
+ * if no rule keeps to the quota, that is said in the same place. */
 FB_MUST_USE fb_status fb_match(fb_plan *plan, fb_spec *spec);
 
 /* The largest share of the plain pass that the rule takes over the documents and budgets of
