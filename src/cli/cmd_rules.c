@@ -152,6 +152,7 @@ static void add_json_rule(const fb_rule *rule, fb_text *out)
     fb_json_add_string(out, rule->summary);
     fb_text_puts(out, ", \"source\": ");
     fb_json_add_string(out, rule->source == NULL ? "" : rule->source);
+    if (rule->effort != NULL) fb_text_printf(out, ", \"effort\": \"%s\"", rule->effort);
     fb_text_printf(out, ", \"inner\": %d, \"params\": [", rule->n_inner);
     if (rule->params != NULL && rule->params_bytes <= sizeof values) {
         fb_params_init(rule->params, values);
@@ -323,6 +324,9 @@ static void one_text(const asked *a, fb_text *out)
     if (rule->needs != FB_COMPARES_NOTHING)
         fb_text_printf(out, "needs      scores that compare %s\n",
                        compared(rule->needs));
+    if (rule->effort != NULL)
+        fb_text_printf(out, "effort     %s: what --compute matched lowers\n",
+                       rule->effort);
     add_runs(rule, out);
     add_params(rule, out);
 }

@@ -8,7 +8,7 @@
  */
 #include "base/number.h"
 #include "engine/batch.h"
-#include "engine/talk.h"
+#include "engine/stream.h"
 
 /* --- all but attention --- */
 
@@ -67,16 +67,18 @@ static fb_status count_token(fb_reading *reading)
 static int64_t seen(const fb_variant *variant, const fb_layer_facts *about, int64_t g,
                     int64_t n_prompt, const fb_answer *answer)
 {
-    const bool goes_on = answer->held.kept.n_slots > 0;
+    const bool goes_on = variant->stream != NULL && answer->held.kept.n_slots > 0;
     fb_part part;
 
     if (about->slides)
         return fb_smaller(fb_variant_window(variant, about->index, g).n + n_prompt + 1,
                           about->window);
     if (goes_on) {
+        const fb_stream *s = variant->stream;
         const int64_t kv_heads = variant->reading->engine->shape.kv_heads;
+        const int64_t held = answer->held.kept.count[about->index * kv_heads + g];
 
-        return answer->held.kept.count[about->index * kv_heads + g] + 1;
+        return fb_smaller(held, s->k - s->interval) + 1; /* room was made first */
     }
     part = fb_variant_part(variant, about->index, g);
     return (part.hidden != NULL ? part.n_open : part.n) + n_prompt + 1;
@@ -95,7 +97,8 @@ fb_status fb_step_work(fb_reading *reading, const fb_variant *variant, int64_t n
     const fb_engine *engine = reading->engine;
     const fb_model_facts *facts = engine->facts;
     const double group = (double)(facts->heads / facts->kv_heads);
-    const double queries = 2.0 * (double)(facts->heads * facts->head_dim) * sizeof(float);
+    const double queries =
+        2.0 * (double)(facts->heads * facts->head_dim) * sizeof(float);
     fb_count *attention =
         &reading->step.count[FB_PHASE_decode][FB_SCOPE_attention][FB_OP_attention];
     fb_count model, moved;

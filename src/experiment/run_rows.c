@@ -269,17 +269,6 @@ static fb_status put_task(fb_runner *run, int index)
     return status;
 }
 
-/* Not a rule to be judged: what chooses nothing, what cannot be deployed, what quality is
- * lost from. */
-static bool is_reference(const fb_spec *spec, int index)
-{
-    const fb_bound_rule *rule = spec->rules[index].rule;
-
-    return !fb_bound_rule_scores(rule) || !fb_bound_rule_is_deployable(rule) ||
-           strcmp(spec->rules[index].label,
-                  fb_values_text(&spec->values, FB_SET_reference)) == 0;
-}
-
 static fb_status put_rule(fb_runner *run, int index)
 {
     const fb_spec *spec = run->plan->spec;
@@ -297,7 +286,7 @@ static fb_status put_rule(fb_runner *run, int index)
         .deployable = fb_bound_rule_is_deployable(rule),
         .accounted = !is_loaded, /* what its code does beside operators is not known */
         .is_random = fb_bound_rule_is_random(rule),
-        .is_reference = is_reference(spec, index),
+        .is_reference = fb_spec_is_reference(spec, index),
     };
     fb_status status;
 

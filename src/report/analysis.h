@@ -58,8 +58,9 @@ typedef struct fb_row {
      * the context: the mean and the largest of its cells, and the mean by the prices of a
      * kernel that keeps no attention. NAN: unknown. */
     double extra_flops, extra_most, fused_flops;
-    double step_flops, step_bytes; /* of the first token of an answer, means; NAN: unknown */
-    bool is_over_quota;            /* in some cell */
+    double step_flops,
+        step_bytes;     /* of the first token of an answer, means; NAN: unknown */
+    bool is_over_quota; /* in some cell */
     /* The most bytes of each phase and account, mean per cell; NAN: no such phase, or
      * nothing is known of it. Keys, values and rule state are the cell's own, all else is
      * what was there for all cells of a sweep together. */
@@ -103,7 +104,8 @@ typedef struct fb_analysis {
     int64_t n_done;    /* cells that are finished, of results.planned */
     int baseline;      /* rule, -1 if there is none */
     double confidence; /* of intervals and verdicts */
-    double quota; /* of compute, share of the plain pass; infinite: work is only shown */
+    double
+        quota; /* of compute, share of the plain pass; infinite: work is only shown */
     /* one sentence that can be repeated; "So far: ..." while cells are missing */
     char *headline;
     /* the numbers behind it: difference, interval, p, where it fails */
@@ -130,6 +132,14 @@ void fb_analysis_free(fb_analysis *analysis); /* takes NULL */
     "has the conditions. Whether cells were run again (flexbudget verify) is "       \
     "stated "                                                                          \
     "beside."
+#define FB_SIGNATURE_WORDS                                                             \
+    "The signature is all that must agree before two numbers may be compared: m "      \
+    "model, k kernel, p protocol, g protection, b budgets, c compute quota, t tasks "  \
+    "with versions, n samples, s seeds, v version of the program."
+#define FB_LETTER_WORDS                                                                \
+    "A rule may beat the baseline and still share a letter with it: letters are "      \
+    "corrected for all pairs of rules (Holm), p only for the rules against the "       \
+    "baseline, which is less strict."
 #define FB_QUOTA_WORDS                                                                 \
     "Compute: a rule's signals, scores and selection are counted as a share of the "   \
     "operations that read the context. Under cap5 a rule that takes more than 5 % of " \
@@ -139,14 +149,6 @@ void fb_analysis_free(fb_analysis *analysis); /* takes NULL */
     "the rules were set so that they keep to the quota; under report all stand "       \
     "together. fused is what they would cost where a kernel keeps no attention and "   \
     "it has to be computed again."
-#define FB_SIGNATURE_WORDS                                                             \
-    "The signature is all that must agree before two numbers may be compared: m "      \
-    "model, k kernel, p protocol, g protection, b budgets, c compute quota, t tasks "  \
-    "with versions, n samples, s seeds, v version of the program."
-#define FB_LETTER_WORDS                                                                \
-    "A rule may beat the baseline and still share a letter with it: letters are "      \
-    "corrected for all pairs of rules (Holm), p only for the rules against the "       \
-    "baseline, which is less strict."
 
 /* The tables as text with aligned columns, as JSON, or as CSV, to a fresh string. */
 typedef enum fb_format { FB_FORMAT_TEXT, FB_FORMAT_JSON, FB_FORMAT_CSV } fb_format;

@@ -277,14 +277,11 @@ static void add_line(fb_text *text, const fb_analysis *a, const fb_table *table,
 {
     const fb_result_task *task = &a->results->tasks[table->task];
     const fb_result_rule *rule = &a->results->rules[row->rule];
-    const char *words[] = {task->name,
-                           a->results->budgets[table->budget].asked,
-                           rule->label,
-                           rule->expression,
-                           task->metric,
-                           task->unit,
-                           verdict_name(a, row),
-                           row->letters};
+    const char *words[] = {
+        task->name,           a->results->budgets[table->budget].asked,
+        rule->label,          rule->expression,
+        task->metric,         task->unit,
+        verdict_name(a, row), row->letters};
 
     add_words(text, words, (int)(sizeof words / sizeof *words));
     fb_text_printf(text, "%d", table->n_samples);

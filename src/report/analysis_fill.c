@@ -166,8 +166,7 @@ static bool is_before(const fb_row *a, const fb_row *b, const fb_analyser *analy
 
 static void sort_rows(fb_table *table, const fb_analyser *analyser)
 {
-    const bool lower_is_better =
-        analyser->results->tasks[table->task].lower_is_better;
+    const bool lower_is_better = analyser->results->tasks[table->task].lower_is_better;
 
     for (int i = 1; i < table->n_rows; i++)
         for (int j = i; j > 0 && is_before(&table->rows[j], &table->rows[j - 1],

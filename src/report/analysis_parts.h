@@ -25,12 +25,15 @@ void fb_analysis_clear(fb_table *table);
 /* Averages of the side measures, sizes and costs of a row. */
 FB_MUST_USE fb_status fb_analysis_cost(fb_row *row, const fb_table *table,
                                        const fb_analyser *analyser);
+/* A draw among all entries is what a rule is measured against; one that draws by what it has
+ * seen is a rule like others. */
+bool fb_is_draw(const fb_result_rule *rule);
 /* The largest share of the plain pass that a rule may cost; infinite where extra work is
  * only shown, or the file does not say. */
 double fb_quota_of(const fb_results *results);
 /* Whether the row belongs behind the others: `baseline` is a rule. */
 bool fb_stands_apart(const fb_row *row, int baseline);
-/* Of a row with its cost. Never of references, nor of what looks ahead. */
+/* Of a row with its cost. Never of references, draws, nor of what looks ahead. */
 bool fb_is_over_quota(const fb_results *results, const fb_row *row);
 /* fb_row.memory of all its cells (analysis_memory.c). */
 FB_MUST_USE fb_status fb_analysis_memory(fb_row *row, const fb_table *table,

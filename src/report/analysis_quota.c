@@ -25,8 +25,7 @@ double fb_quota_of(const fb_results *results)
         char *end;
         double percent;
 
-        if (results->compute == NULL ||
-            strncmp(results->compute, enforced[i], n) != 0)
+        if (results->compute == NULL || strncmp(results->compute, enforced[i], n) != 0)
             continue;
         percent = strtod(results->compute + n, &end);
         return end == results->compute + n || *end != 0 ? (double)INFINITY
@@ -39,7 +38,7 @@ bool fb_is_over_quota(const fb_results *results, const fb_row *row)
 {
     const fb_result_rule *rule = &results->rules[row->rule];
 
-    return rule->deployable && !rule->is_reference &&
+    return rule->deployable && !rule->is_reference && !fb_is_draw(rule) &&
            row->extra_most > fb_quota_of(results) * (1 + ROUNDING);
 }
 
@@ -50,7 +49,7 @@ bool fb_stands_apart(const fb_row *row, int baseline)
 
 void fb_say_quota(fb_text *text, double quota)
 {
-    fb_say_percent(text, quota);
+    fb_text_printf(text, "%.4g %%", 100 * quota);
     fb_text_puts(text, " of the operations that read the context");
 }
 

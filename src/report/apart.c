@@ -35,9 +35,10 @@ void fb_page_apart(fb_page *page)
     fb_page_open(page, "apart", "Above the quota");
     fb_text_puts(page->out, "<p>All rules were allowed ");
     fb_say_quota(page->out, page->analysis->quota);
-    fb_text_puts(page->out,
-                 ". These took more with some document: they have no p and no letter, and "
-                 "what is said of the others does not depend on them.</p>\n");
+    fb_text_puts(
+        page->out,
+        ". These took more with some document: they have no p and no letter, and "
+        "what is said of the others does not depend on them.</p>\n");
     fb_page_table_open(page, "apart", 0);
     fb_text_puts(
         page->out,

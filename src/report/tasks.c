@@ -55,13 +55,13 @@ static void cell(const fb_page *page, const fb_table *table, int rule)
     } else {
         fb_text_puts(page->out, "<td data-v=\"");
         fb_text_add_real(page->out, share);
-        fb_text_printf(
-            page->out, "\"%s><span style=\"background-color:rgb(var(--%s)/%.2f)\">",
-            row->verdict == FB_VERDICT_open || row->is_without_choice ||
-                    fb_stands_apart(row, page->analysis->baseline)
-                ? " class=\"ns\""
-                : "",
-            share < 0 ? "bad" : "good", 0.72 * fmin(fabs(share), 100) / 100);
+        fb_text_printf(page->out,
+                       "\"%s><span style=\"background-color:rgb(var(--%s)/%.2f)\">",
+                       row->verdict == FB_VERDICT_open || row->is_without_choice ||
+                               fb_stands_apart(row, page->analysis->baseline)
+                           ? " class=\"ns\""
+                           : "",
+                       share < 0 ? "bad" : "good", 0.72 * fmin(fabs(share), 100) / 100);
         fb_html_signed(page->out, share, 0);
         fb_text_puts(page->out, "</span></td>");
     }

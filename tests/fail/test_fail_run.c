@@ -6,6 +6,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "experiment/match.h"
 #include "tests/support/small_experiment.h"
 
 /* Every way of making a variant. */
@@ -16,6 +17,14 @@
     "reread, \"merging(knorm)\", \"block(keydiff, size=5)\", "                         \
     "\"control(adakv(keydiff))\"]\n"                                                   \
     "budgets: [50%]\n"                                                                 \
+    "protocol: {protect: {sink: 1, recent: 2}}\n"
+
+/* One whose rules are lowered first. */
+#define MATCHED                                                                        \
+    "name: matched\nmodel: builtin\n"                                                  \
+    "tasks: [{recall: {tokens: 32, pairs: 4, samples: 1}}]\n"                          \
+    "rules: [full, random, 'adakv(snapkv:window=8)', rkv]\n"                           \
+    "budgets: [50%]\ncompute: {mode: matched, quota: 0.1%}\n"                          \
     "protocol: {protect: {sink: 1, recent: 2}}\n"
 
 static char folder[TEST_PATH];
@@ -41,6 +50,7 @@ static fb_status run(const char *text, const char *name, int64_t n,
 
     fb_memory_fail_at(n);
     status = small_try(&s, text);
+    if (status == FB_OK) status = fb_match(s.plan, &s.spec);
     if (status == FB_OK) status = fb_run(s.plan, s.ops, &options, &result);
     fb_memory_fail_at(0);
     memcpy(digest, result.digest, FB_HASH_HEX);
@@ -85,11 +95,18 @@ static void nor_do_other_ways_to_keep_entries(void **state)
     fail_everywhere(ALL_WAYS);
 }
 
+static void nor_does_lowering_what_rules_take(void **state)
+{
+    (void)state;
+    fail_everywhere(MATCHED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failing_allocation_is_said_and_leaks_nothing),
         cmocka_unit_test(nor_do_other_ways_to_keep_entries),
+        cmocka_unit_test(nor_does_lowering_what_rules_take),
     };
     int failed;
 

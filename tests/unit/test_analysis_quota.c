@@ -169,8 +169,9 @@ static void every_format_has_a_section_of_them(void **state)
     assert_ok(fb_analysis_print(f->analysis, FB_FORMAT_TEXT, &text));
     assert_ok(fb_analysis_print(f->analysis, FB_FORMAT_JSON, &json));
     assert_ok(fb_analysis_print(f->analysis, FB_FORMAT_CSV, &csv));
-    assert_non_null(strstr(text, "\nAbove the quota of 5 % of the operations that read the "
-                                 "context, so not compared:\ndear "));
+    assert_non_null(strstr(text,
+                           "\nAbove the quota of 5 % of the operations that read the "
+                           "context, so not compared:\ndear "));
     assert_non_null(strstr(text, "dear: +5.05 % with the dearest document, above the "
                                  "quota\n"));
     assert_non_null(strstr(json, "\"quota\":0.05,"));

@@ -106,15 +106,15 @@ static double again_over_open(int64_t d)
     segment = (fb_segment){.context = {kv, 0, N, NULL, 0}};
     fb_ops_charge(the.ops, &payer, 1);
     fb_ops_move(the.ops, (fb_place){FB_PHASE_context, FB_SCOPE_attention});
-    (void)fb_attention(
-        the.ops, &(fb_attend){.x = x,
-                              .segments = &segment,
-                              .n_sequences = 1,
-                              .heads = 1,
-                              .kv_heads = 1,
-                              .head_dim = d,
-                              .scale = 1,
-                              .sum = fb_full(the.ops, 2, (int64_t[]){1, N}, 0)});
+    (void)fb_attention(the.ops,
+                       &(fb_attend){.x = x,
+                                    .segments = &segment,
+                                    .n_sequences = 1,
+                                    .heads = 1,
+                                    .kv_heads = 1,
+                                    .head_dim = d,
+                                    .scale = 1,
+                                    .sum = fb_full(the.ops, 2, (int64_t[]){1, N}, 0)});
     fb_ops_charge(the.ops, NULL, 0);
     fb_ops_move(the.ops, before);
     assert_ok(fb_ops_status(the.ops));
@@ -124,7 +124,8 @@ static double again_over_open(int64_t d)
 }
 
 /* An addition with a factor is 2 FLOPs, what it adds is 2 d + 11: the ratio grows with d. */
-static void a_sum_of_attention_costs_a_hundred_times_more_with_a_fused_kernel(void **state)
+static void
+a_sum_of_attention_costs_a_hundred_times_more_with_a_fused_kernel(void **state)
 {
     (void)state;
     assert_near(again_over_open(32), 38.5, 1e-12);
@@ -204,6 +205,54 @@ static void a_step_takes_what_decoding_is_charged(void **state)
     }
 }
 
+/* A stream whose answer stands beside the budget, or goes on under it: eight steps, of which
+ * each sees one entry more. */
+static void step_of_a_stream(int64_t interval)
+{
+    enum { STEPS = 8, BEFORE = STEPS * (STEPS - 1) / 2 };
+    const fb_pace pace = {.k = KEPT, .chunk = 16, .interval = interval};
+    const fb_question question = {.prompt = prompt, .n_prompt = PROMPT};
+    const fb_answer_options options = {.generate = true, .max_tokens = STEPS + 1};
+    const fb_model_facts *f = fb_model_get_facts(the.model);
+    const double layers = (double)f->layers, d = (double)f->head_dim;
+    /* rows of hidden states that a batch takes out of others, and a stream has alone */
+    const double rows = interval > 0 ? 2 * STEPS * (double)f->width * sizeof(float) : 0;
+    fb_seeded_rule rule = {.seed = 1};
+    double flops, bytes;
+    fb_bound_rule *bound;
+    fb_variant *variant;
+    fb_reading *reading;
+    fb_answer answer;
+    fb_count model, attention;
+
+    assert_ok(fb_rule_parse(&bound, "knorm"));
+    rule.rule = bound;
+    assert_ok(fb_read(&reading, the.engine, context, CONTEXT, NULL, 0, 1));
+    assert_ok(fb_stream_in(&variant, reading, &rule, context, &protect, &pace));
+    assert_ok(fb_answer_group(reading, &variant, 1, &question, &options, &answer));
+    assert_int_equal(answer.n_ids, STEPS + 1);
+    model = fb_ledger_total(&answer.ledger, FB_PHASE_decode, FB_SCOPE_model);
+    attention = fb_ledger_total(&answer.ledger, FB_PHASE_decode, FB_SCOPE_attention);
+    assert_ok(fb_step_work(reading, variant, PROMPT, &answer, &flops, &bytes));
+    assert_near(model.flops + attention.flops,
+                STEPS * flops + BEFORE * layers * (double)f->heads *
+                                    fb_attention_flops(f->head_dim),
+                0);
+    assert_near(model.bytes + attention.bytes + rows,
+                STEPS * bytes + BEFORE * layers * (double)f->kv_heads * 2 * d * 4, 0);
+    fb_answer_clear(&answer);
+    fb_variant_free(variant);
+    fb_reading_free(reading);
+    fb_bound_rule_free(bound);
+}
+
+static void so_does_a_step_of_a_stream(void **state)
+{
+    (void)state;
+    step_of_a_stream(0);
+    step_of_a_stream(8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +261,7 @@ int main(void)
         cmocka_unit_test(
             a_sum_of_attention_costs_a_hundred_times_more_with_a_fused_kernel),
         cmocka_unit_test(a_step_takes_what_decoding_is_charged),
+        cmocka_unit_test(so_does_a_step_of_a_stream),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
