@@ -59,6 +59,7 @@ typedef struct fb_row {
      * nothing is known of it. Keys, values and rule state are the cell's own, all else is
      * what was there for all cells of a sweep together. */
     double memory[FB_MEMORY_PHASES][FB_ACCOUNT_COUNT];
+    bool is_simulated; /* its caches held more than the bytes that it is said to keep */
     int n_fallback, n_shrunk, n_without_choice, n_first_lost; /* cells marked */
     bool is_without_choice;   /* all of them: not ranked */
     double em, nll, kl, top1; /* means of the side measures; NAN where absent */

@@ -139,7 +139,7 @@ static void add_row(fb_text *text, const fb_analysis *a, const fb_row *row)
         add_real(text, row, c, "null");
     }
     add_memory(text, row);
-    fb_text_puts(text, "}");
+    fb_text_printf(text, ",\"simulated\":%s}", row->is_simulated ? "true" : "false");
 }
 
 static void add_table(fb_text *text, const fb_analysis *a, const fb_table *table)

@@ -51,6 +51,7 @@ static void kept_row(const fb_page *page, const fb_table *table, const fb_row *r
 {
     fb_text_puts(page->out, "<tr><th scope=\"row\">");
     fb_html_rule(page, row->rule);
+    if (row->is_simulated) fb_text_puts(page->out, " (simulated)");
     fb_text_puts(page->out, "</th>");
     fb_page_kept_cell(page, table, row);
     for (int p = 0; p < FB_MEMORY_PHASES; p++)
@@ -143,7 +144,8 @@ void fb_page_memory(fb_page *page)
         page->out,
         "<p class=\"cap\">As the allocator counted it. Keys, values and rule state are "
         "those of each cell alone: a cell that was evicted no longer has the full cache, "
-        "which this program may keep for other cells. In the answer the tail is with "
+        "which this program may keep for other cells. What is only simulated was held in more "
+        "than it is said to keep, and has no shares here. In the answer the tail is with "
         "them, of the same size for all rules.</p>\n");
     for (int t = 0; t < page->results->n_tasks; t++) {
         kept(page, t);
