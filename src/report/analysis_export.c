@@ -116,7 +116,10 @@ static void add_memory(fb_text *text, const fb_row *row)
         for (int a = 0; a < FB_ACCOUNT_COUNT; a++) {
             fb_text_printf(text, "%s\"%s\":", a == 0 ? "" : ",",
                            fb_account_name((fb_account)a));
-            fb_text_add_plain(text, row->memory[p][a]);
+            if (isfinite(row->memory[p][a]))
+                fb_text_add_plain(text, row->memory[p][a]);
+            else
+                fb_text_puts(text, "null");
         }
         fb_text_puts(text, "}");
     }

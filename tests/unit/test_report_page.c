@@ -132,7 +132,8 @@ static void every_part_is_there_without_a_script(void **state)
         "id=\"e1-t-means-1\"",   "id=\"e1-t-samples-1\"",   "id=\"e1-t-differences-0\"",
         "id=\"e1-t-bytes-0\"",   "observed_<wbr>attention", "fb1|m:3f2a9c",
         "data-chart=\"order\"",  "data-chart=\"quality\"",  "data-chart=\"forest\"",
-        "prefill, question not",
+        "prefill, question not", "id=\"e1-memory\"",       "id=\"e1-t-memory-0\"",
+        "id=\"e1-t-accounts-1\"", "of the full cache: the budget bounds what stays",
     };
     char *html;
     const char *end;
