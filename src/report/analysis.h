@@ -122,6 +122,10 @@ void fb_analysis_free(fb_analysis *analysis); /* takes NULL */
     "The signature is all that must agree before two numbers may be compared: m "      \
     "model, k kernel, p protocol, g protection, b budgets, c compute quota, t tasks "  \
     "with versions, n samples, s seeds, v version of the program."
+#define FB_MEMORY_WORDS                                                                \
+    "Memory: keys and values at their most in each phase, as the allocator counted "   \
+    "them, each cell's own. Resident is what is kept, peak the most before the "       \
+    "answer, rule state included, both as shares of the full cache."
 #define FB_LETTER_WORDS                                                                \
     "A rule may beat the baseline and still share a letter with it: letters are "      \
     "corrected for all pairs of rules (Holm), p only for the rules against the "       \

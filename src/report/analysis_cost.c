@@ -10,7 +10,8 @@
 
 /* Sums over the cells of a row. */
 struct sums {
-    double filled, kept_bytes, tail_bytes, budget_bytes, full_bytes, extra, em, nll, kl, top1;
+    double filled, kept_bytes, tail_bytes, budget_bytes, full_bytes, extra, em, nll, kl,
+        top1;
     int n;
 };
 

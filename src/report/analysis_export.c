@@ -112,7 +112,8 @@ static void add_memory(fb_text *text, const fb_row *row)
     fb_text_puts(text, ",\"memory\":{");
     for (int p = 0; p < FB_MEMORY_PHASES; p++) {
         if (isnan(row->memory[p][FB_ACCOUNT_kv])) continue;
-        fb_text_printf(text, "%s\"%s\":{", n++ == 0 ? "" : ",", fb_memory_phase_name(p));
+        fb_text_printf(text, "%s\"%s\":{", n++ == 0 ? "" : ",",
+                       fb_memory_phase_name(p));
         for (int a = 0; a < FB_ACCOUNT_COUNT; a++) {
             fb_text_printf(text, "%s\"%s\":", a == 0 ? "" : ",",
                            fb_account_name((fb_account)a));

@@ -179,7 +179,8 @@ bool fb_say_unbounded(fb_text *text, const fb_analysis *a, const fb_table *table
     fb_say_percent(text, fb_row_resident(row));
     fb_text_puts(text, ", peak ");
     fb_say_percent(text, fb_row_peak_share(row));
-    fb_text_puts(text, " of the full cache: the budget bounds what stays, not the peak, "
-                       "for the context is read whole before anything leaves");
+    fb_text_puts(text,
+                 " of the full cache: the budget bounds what stays, not the peak, "
+                 "for the context is read whole before anything leaves");
     return true;
 }

@@ -154,7 +154,8 @@ void fb_analysis_print_memory(fb_text *text, const fb_analysis *a,
     fb_text_puts(text, "\n");
     print_rows(text, a, table);
     print_simulated(text, a, table);
-    if (fb_say_unbounded(&words, a, table)) fb_say_wrapped(text, fb_text_string(&words));
+    if (fb_say_unbounded(&words, a, table))
+        fb_say_wrapped(text, fb_text_string(&words));
     text->failed |= words.failed;
     fb_text_clear(&words);
     say_common(&words, table);

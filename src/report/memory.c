@@ -141,19 +141,24 @@ void fb_page_memory(fb_page *page)
     fb_text_puts(
         page->out,
         "<p class=\"cap\">As the allocator counted it. Keys, values and rule state are "
-        "those of each cell alone: a cell that was evicted no longer has the full cache, "
-        "which this program may keep for other cells. What is only simulated was held in more "
-        "than it is said to keep, and has no shares here. In the answer the tail is with "
+        "those of each cell alone: a cell that was evicted no longer has the full "
+        "cache, "
+        "which this program may keep for other cells. What is only simulated was held "
+        "in more "
+        "than it is said to keep, and has no shares here. In the answer the tail is "
+        "with "
         "them, of the same size for all rules.</p>\n");
     for (int t = 0; t < page->results->n_tasks; t++) {
         kept(page, t, "memory", true);
         bounds(page, t);
     }
-    fb_text_puts(page->out,
-                 "<details><summary>All accounts and budgets</summary>\n<p class=\"cap\">kv: keys "
-                 "and values. rule_state: what a rule keeps beside them. Of all cells of a "
-                 "sweep together: weights, signals (attention and scores), scratch "
-                 "(activations and other temporary tensors), other.</p>\n");
+    fb_text_puts(
+        page->out,
+        "<details><summary>All accounts and budgets</summary>\n<p class=\"cap\">kv: "
+        "keys "
+        "and values. rule_state: what a rule keeps beside them. Of all cells of a "
+        "sweep together: weights, signals (attention and scores), scratch "
+        "(activations and other temporary tensors), other.</p>\n");
     for (int t = 0; t < page->results->n_tasks; t++) {
         accounts(page, t);
         if (page->results->n_budgets > 1) kept(page, t, "phases", false);

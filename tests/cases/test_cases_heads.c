@@ -12,9 +12,8 @@ enum { HEADS = 4, KV_HEADS = 2, ENTRIES = 4, KEPT = 1 };
 /* Of each kv head the first query head likes early entries, the second late ones; together
  * they like entry 1 (of 0 to 3) most. */
 static const float hand_made[HEADS * ENTRIES] = {
-    6, 5, 2, 0, /* kv head 0 */
-    0, 4, 5, 9,
-    6, 5, 2, 0, /* kv head 1, the same but for its last number */
+    6, 5, 2, 0,             /* kv head 0 */
+    0, 4, 5, 9, 6, 5, 2, 0, /* kv head 1, the same but for its last number */
     0, 4, 5, 5,
 };
 static fb_ops *ops;
@@ -61,14 +60,10 @@ static void choose_layer(const void *params, fb_choices *choices)
 static void keeps(void (*choose)(const void *, fb_choices *), int32_t first,
                   int32_t second)
 {
-    const fb_rule rule = {FB_RULE_HEAD,
-                          .name = "made",
-                          .summary = "scores by hand",
-                          .family = "attention",
-                          .source = "test",
-                          .runs = FB_RUNS_ONE_SHOT,
-                          .choose = choose,
-                          .score = score};
+    const fb_rule rule = {
+        FB_RULE_HEAD,          .name = "made",   .summary = "scores by hand",
+        .family = "attention", .source = "test", .runs = FB_RUNS_ONE_SHOT,
+        .choose = choose,      .score = score};
     const fb_signals see = {.n_layers = 1,
                             .heads = HEADS,
                             .kv_heads = KV_HEADS,
@@ -101,8 +96,9 @@ static void keeps(void (*choose)(const void *, fb_choices *), int32_t first,
 static void B05_the_declared_way_of_joining_heads_decides(void **state)
 {
     (void)state;
-    keeps(choose_mean, 1, 1);  /* 3 4.5 3.5 4.5, the lower of equal ones; 3 4.5 3.5 2.5 */
-    keeps(choose_max, 3, 0);   /* 6 5 5 9; 6 5 5 5 */
+    keeps(choose_mean, 1,
+          1);                /* 3 4.5 3.5 4.5, the lower of equal ones; 3 4.5 3.5 2.5 */
+    keeps(choose_max, 3, 0); /* 6 5 5 9; 6 5 5 5 */
     keeps(choose_layer, 1, 1); /* 3 4.5 3.5 3.5 in both */
 }
 

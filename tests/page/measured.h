@@ -154,12 +154,10 @@ static inline void measured_cell(struct measured *m, fb_store *store, json_t *li
                                      {"em", golden_number(line, "em")}};
     const int64_t full = 90 * m->tokens[doc];
     const int64_t entries = (int64_t)(kept * (double)full);
-    const fb_store_peak peaks[] = {{"context", "kv", 512 * full},
-                                   {"context", "rule_state", 0},
-                                   {"answer", "kv", 512 * entries},
-                                   {"answer", "rule_state", 0},
-                                   {"evict", "kv", 512 * (full + entries)},
-                                   {"evict", "rule_state", 0}};
+    const fb_store_peak peaks[] = {
+        {"context", "kv", 512 * full},           {"context", "rule_state", 0},
+        {"answer", "kv", 512 * entries},         {"answer", "rule_state", 0},
+        {"evict", "kv", 512 * (full + entries)}, {"evict", "rule_state", 0}};
 
     for (int r = 0; r < MEASURED_RULES && t >= 0; r++) {
         const int64_t budget = kept > 0.9 ? m->full : kept > 0.4 ? m->half : m->fifth;
