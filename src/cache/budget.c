@@ -98,15 +98,27 @@ static const struct {
     const char *name;
     int64_t bytes;
 } units[] = {
-    {"KiB", 1LL << 10}, {"MiB", 1LL << 20}, {"GiB", 1LL << 30}, {"B", 1},
-    {"kB", 1000},       {"KB", 1000},       {"MB", 1000000},    {"GB", 1000000000},
+    {"KiB", 1LL << 10},    {"MiB", 1LL << 20}, {"GiB", 1LL << 30}, {"TiB", 1LL << 40},
+    {"kB", 1000},          {"KB", 1000},       {"MB", 1000000},    {"GB", 1000000000},
+    {"TB", 1000000000000}, {"B", 1},
 };
+
+/* The fraction by itself, so that only what is too large anyway is too large here. */
+static int64_t bytes_of(int64_t unit, int64_t numerator, int64_t denominator)
+{
+    const int64_t rest = numerator % denominator * unit / denominator;
+    int64_t whole;
+
+    if (__builtin_mul_overflow(numerator / denominator, unit, &whole) ||
+        whole > INT64_MAX - rest)
+        return INT64_MAX;
+    return whole + rest;
+}
 
 static bool read_unit(fb_budget *out, const char *unit, int64_t numerator,
                       int64_t denominator)
 {
     const bool is_whole = denominator == 1;
-    int64_t bytes;
 
     if (strcmp(unit, "%") == 0) {
         *out = (fb_budget){FB_BUDGET_RATIO, numerator, denominator * 100, 0};
@@ -119,12 +131,18 @@ static bool read_unit(fb_budget *out, const char *unit, int64_t numerator,
     }
     for (size_t u = 0; u < sizeof units / sizeof units[0]; u++)
         if (strcmp(unit, units[u].name) == 0) {
-            if (__builtin_mul_overflow(numerator, units[u].bytes, &bytes))
-                bytes = INT64_MAX;
-            *out = (fb_budget){FB_BUDGET_BYTES, 0, 0, bytes / denominator};
+            *out = (fb_budget){FB_BUDGET_BYTES, 0, 0,
+                               bytes_of(units[u].bytes, numerator, denominator)};
             return out->value > 0 && out->value <= MOST_BYTES;
         }
     return false;
+}
+
+static size_t count_decimals(const char *text)
+{
+    const char *point = text + strspn(text, "0123456789");
+
+    return *point == '.' ? strspn(point + 1, "0123456789") : 0;
 }
 
 fb_status fb_budget_parse(fb_budget *out, const char *text)
@@ -144,6 +162,9 @@ fb_status fb_budget_parse(fb_budget *out, const char *text)
     if (budget.kind == FB_BUDGET_BYTES && budget.value > MOST_BYTES)
         return fb_fail(FB_USAGE, "budget '%s' is too large; write 1000000GB or less",
                        text);
+    if (count_decimals(text) > MOST_DECIMALS)
+        return fb_fail(FB_USAGE, "budget '%s' has more than %d decimals", text,
+                       MOST_DECIMALS);
     return fb_fail(
         FB_USAGE,
         "budget '%s' is not understood; write a share from above 0%% to 100%% "

@@ -165,9 +165,9 @@ static void update_state(fb_stream *s, int64_t layer, int64_t t)
     view.state =
         s->state[layer].id == 0 ? fresh : fb_cat(ops, s->state[layer], fresh, ENTRIES);
     signals = fb_view_layer(&view, layer, &rotary);
-    s->state[layer] = fb_persist_over(
-        ops, s->keeps, s->state[layer],
-        fb_bound_rule_update(view.rule, ops, &signals, FB_AFTER_BLOCK));
+    s->state[layer] =
+        fb_persist_over(ops, s->keeps, s->state[layer],
+                        fb_bound_rule_update(view.rule, ops, &signals, FB_AFTER_BLOCK));
 }
 
 /* What the rule wants of the piece, and of the block once it is whole. */

@@ -27,7 +27,8 @@ typedef struct fb_stream {
                              FB_NONE: the rule reads none, or no block is at work */
     fb_tensor *rows;   /* [layers] the same of [H, block, m at its end] */
     fb_segment *segments; /* [G] */
-    fb_account keeps; /* of the rule's state and queries: rule_state; of a copy, other */
+    fb_account
+        keeps; /* of the rule's state and queries: rule_state; of a copy, other */
     int64_t events;
     int64_t highest;                   /* entries a head held, at most */
     int64_t n_protected, free_choices; /* of the last event */

@@ -50,8 +50,8 @@ static fb_status hand_over(fb_stream *s, fb_variant *variant, bool pays_state)
         FB_TRY(fb_cache_keep_last(s->sliding, engine->ops, engine->facts->window));
     variant->pays_state = pays_state;
     variant->highest = s->highest;
-    variant->state_bytes = (size_t)(engine->shape.layers *
-                                    state_bytes(engine->facts, s->view.rule, s->k));
+    variant->state_bytes =
+        (size_t)(engine->shape.layers * state_bytes(engine->facts, s->view.rule, s->k));
     if (engine->options.compact) variant->next = s->view.m;
     variant->arena = s->cache;
     variant->sliding = s->sliding;

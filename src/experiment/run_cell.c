@@ -237,9 +237,9 @@ static void add_peaks(const fb_runner *run, draft *d, const fb_outcome *outcome)
     for (int p = 0; p < FB_PHASE_COUNT; p++)
         for (int a = 0; a < FB_ACCOUNT_COUNT; a++) {
             if (!peaks.has[p]) continue;
-            d->peaks[d->row.n_peaks++] = (fb_store_peak){
-                fb_phase_name((fb_phase)p), fb_account_name((fb_account)a),
-                (int64_t)peaks.bytes[p][a]};
+            d->peaks[d->row.n_peaks++] = (fb_store_peak){fb_phase_name((fb_phase)p),
+                                                         fb_account_name((fb_account)a),
+                                                         (int64_t)peaks.bytes[p][a]};
         }
     d->row.peaks = d->peaks;
 }
@@ -304,8 +304,8 @@ static int64_t highest_bytes(const fb_runner *run, const fb_outcome *outcome,
                              const fb_store_cell *row)
 {
     const fb_cache_shape *shape = &run->plan->shape;
-    const int64_t highest = fb_larger(outcome->answer->highest,
-                                      fb_variant_highest(outcome->variant));
+    const int64_t highest =
+        fb_larger(outcome->answer->highest, fb_variant_highest(outcome->variant));
     const int64_t full = (int64_t)run->full_bytes;
     const int64_t entries =
         shape->layers * shape->kv_heads * highest * (int64_t)fb_entry_bytes(shape);

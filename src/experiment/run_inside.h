@@ -70,7 +70,7 @@ typedef struct fb_runner {
     int n_entrants;
     int64_t read_ns;
     fb_gauge before_read;
-    fb_peaks read; /* while it was read, and its rules scored */
+    fb_peaks read;                   /* while it was read, and its rules scored */
     size_t full_bytes, window_bytes; /* its full cache; windows of sliding layers */
 } fb_runner;
 

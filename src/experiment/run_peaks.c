@@ -89,7 +89,8 @@ static size_t own(const fb_runner *run, const fb_outcome *outcome, int phase,
 
 static size_t common(const fb_runner *run, const fb_outcome *outcome, int phase, int a)
 {
-    size_t bytes = larger(outcome->made->bytes[phase][a], outcome->asked->bytes[phase][a]);
+    size_t bytes =
+        larger(outcome->made->bytes[phase][a], outcome->asked->bytes[phase][a]);
 
     if (!fb_variant_streamed(outcome->variant) && phase <= FB_PHASE_evict)
         bytes = larger(bytes, run->read.bytes[phase][a]);

@@ -32,7 +32,7 @@ typedef struct group {
     size_t keeps[MOST][FB_ACCOUNT_COUNT];
     int n;
     fb_gauge asking;
-    bool is_last; /* no cell of the document comes after these */
+    bool is_last;                /* no cell of the document comes after these */
     fb_variant *twin;            /* in an arena of its own; NULL: nobody has a mask */
     int twin_of;                 /* the first with a mask */
     fb_variant *asked[MOST + 1]; /* the batch at work; the last may be the twin */
@@ -359,7 +359,8 @@ fb_status fb_run_sample(fb_runner *run, const fb_cell *cells, int n)
     if (g == NULL) return fb_fail(FB_NO_MEMORY, "no memory for the run");
     g->run = run;
     g->sample = sample;
-    g->is_last = cells + n == run->todo[run->document].cells + run->todo[run->document].n;
+    g->is_last =
+        cells + n == run->todo[run->document].cells + run->todo[run->document].n;
     g->question = fb_run_question(sample);
     g->options = fb_run_answer_options(sample);
     g->options.is_done = is_done;

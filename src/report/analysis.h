@@ -65,6 +65,7 @@ typedef struct fb_row {
      * nothing is known of it. Keys, values and rule state are the cell's own, all else is
      * what was there for all cells of a sweep together. */
     double memory[FB_MEMORY_PHASES][FB_ACCOUNT_COUNT];
+    bool is_simulated; /* its caches held more than the bytes that it is said to keep */
     int n_fallback, n_shrunk, n_without_choice, n_first_lost; /* cells marked */
     bool is_without_choice;   /* all of them: not ranked */
     double em, nll, kl, top1; /* means of the side measures; NAN where absent */
@@ -136,6 +137,10 @@ void fb_analysis_free(fb_analysis *analysis); /* takes NULL */
     "The signature is all that must agree before two numbers may be compared: m "      \
     "model, k kernel, p protocol, g protection, b budgets, c compute quota, t tasks "  \
     "with versions, n samples, s seeds, v version of the program."
+#define FB_MEMORY_WORDS                                                                \
+    "Memory: keys and values at their most in each phase, as the allocator counted "   \
+    "them, each cell's own. Resident is what is kept, peak the most before the "       \
+    "answer, rule state included, both as shares of the full cache."
 #define FB_LETTER_WORDS                                                                \
     "A rule may beat the baseline and still share a letter with it: letters are "      \
     "corrected for all pairs of rules (Holm), p only for the rules against the "       \

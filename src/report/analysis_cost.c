@@ -10,7 +10,7 @@
 
 /* Sums over the cells of a row, and the largest of one. */
 struct sums {
-    double filled, kept_bytes, budget_bytes, full_bytes, em, nll, kl, top1;
+    double filled, kept_bytes, tail_bytes, budget_bytes, full_bytes, em, nll, kl, top1;
     double extra, most, fused, step_flops, step_bytes;
     int n;
 };
@@ -109,6 +109,7 @@ static fb_status add_cell(struct sums *sums, const fb_result_cell *cell,
     add_prices(sums, cell, &work);
     sums->filled += share(cell->kept_entries, cell->budget_entries);
     sums->kept_bytes += (double)cell->kept_bytes;
+    sums->tail_bytes += (double)cell->tail_bytes;
     sums->budget_bytes += (double)cell->budget_bytes;
     sums->full_bytes +=
         entry_bytes(analyser->results, cell) * (double)cell->full_entries;
@@ -160,5 +161,5 @@ fb_status fb_analysis_cost(fb_row *row, const fb_table *table,
     row->kl = sums.kl / sums.n;
     row->top1 = sums.top1 / sums.n;
     row->is_without_choice = row->n_without_choice == sums.n;
-    return fb_analysis_memory(row, table, analyser);
+    return fb_analysis_memory(row, table, analyser, sums.tail_bytes / sums.n);
 }

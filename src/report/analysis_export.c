@@ -116,11 +116,15 @@ static void add_memory(fb_text *text, const fb_row *row)
     fb_text_puts(text, ",\"memory\":{");
     for (int p = 0; p < FB_MEMORY_PHASES; p++) {
         if (isnan(row->memory[p][FB_ACCOUNT_kv])) continue;
-        fb_text_printf(text, "%s\"%s\":{", n++ == 0 ? "" : ",", fb_memory_phase_name(p));
+        fb_text_printf(text, "%s\"%s\":{", n++ == 0 ? "" : ",",
+                       fb_memory_phase_name(p));
         for (int a = 0; a < FB_ACCOUNT_COUNT; a++) {
             fb_text_printf(text, "%s\"%s\":", a == 0 ? "" : ",",
                            fb_account_name((fb_account)a));
-            fb_text_add_plain(text, row->memory[p][a]);
+            if (isfinite(row->memory[p][a]))
+                fb_text_add_plain(text, row->memory[p][a]);
+            else
+                fb_text_puts(text, "null");
         }
         fb_text_puts(text, "}");
     }
@@ -143,7 +147,7 @@ static void add_row(fb_text *text, const fb_analysis *a, const fb_row *row)
         add_real(text, row, c, "null");
     }
     add_memory(text, row);
-    fb_text_puts(text, "}");
+    fb_text_printf(text, ",\"simulated\":%s}", row->is_simulated ? "true" : "false");
 }
 
 /* Rows [from, to). */

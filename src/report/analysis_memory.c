@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { ANSWER = 2 };
+
 static const char *const phases[FB_MEMORY_PHASES] = {"context", "evict", "answer",
                                                      "decode"};
 
@@ -60,8 +62,15 @@ static fb_status add_cells(struct sums *sums, const fb_row *row, const fb_table 
     return FB_OK;
 }
 
+/* All that an answer was read from, with its tail; NAN if unknown. */
+static double answering(const fb_row *row)
+{
+    return row->memory[ANSWER][FB_ACCOUNT_kv] +
+           row->memory[ANSWER][FB_ACCOUNT_rule_state];
+}
+
 fb_status fb_analysis_memory(fb_row *row, const fb_table *table,
-                             const fb_analyser *analyser)
+                             const fb_analyser *analyser, double tail)
 {
     struct sums sums = {0};
 
@@ -70,6 +79,7 @@ fb_status fb_analysis_memory(fb_row *row, const fb_table *table,
         for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
             row->memory[p][a] =
                 sums.n[p][a] > 0 ? sums.bytes[p][a] / sums.n[p][a] : (double)NAN;
+    row->is_simulated = answering(row) - tail > 1.001 * row->kept_bytes;
     return FB_OK;
 }
 
@@ -112,7 +122,7 @@ static double before_answer(const fb_row *row)
 {
     double most = (double)NAN;
 
-    for (int p = 0; p < 2; p++)
+    for (int p = 0; p < ANSWER; p++)
         most = fmax(most, row->memory[p][FB_ACCOUNT_kv] +
                               row->memory[p][FB_ACCOUNT_rule_state]);
     return most;
@@ -120,12 +130,15 @@ static double before_answer(const fb_row *row)
 
 double fb_row_resident(const fb_row *row)
 {
-    return row->full_bytes > 0 ? row->kept_bytes / row->full_bytes : (double)NAN;
+    return row->full_bytes > 0 && !row->is_simulated ? row->kept_bytes / row->full_bytes
+                                                     : (double)NAN;
 }
 
 double fb_row_peak_share(const fb_row *row)
 {
-    return row->full_bytes > 0 ? before_answer(row) / row->full_bytes : (double)NAN;
+    return row->full_bytes > 0 && !row->is_simulated
+               ? before_answer(row) / row->full_bytes
+               : (double)NAN;
 }
 
 /* --- what the budget bounds --- */
@@ -147,6 +160,16 @@ static const fb_row *find_unbounded(const fb_analysis *a, const fb_table *table)
     return found;
 }
 
+bool fb_say_simulated(fb_text *text, const fb_row *row)
+{
+    if (!row->is_simulated) return false;
+    fb_text_puts(text, "simulated: its answers are those of ");
+    fb_say_bytes(text, row->kept_bytes);
+    fb_text_puts(text, ", but it was held in ");
+    fb_say_bytes(text, answering(row));
+    return true;
+}
+
 bool fb_say_unbounded(fb_text *text, const fb_analysis *a, const fb_table *table)
 {
     const fb_row *row = find_unbounded(a, table);
@@ -156,7 +179,8 @@ bool fb_say_unbounded(fb_text *text, const fb_analysis *a, const fb_table *table
     fb_say_percent(text, fb_row_resident(row));
     fb_text_puts(text, ", peak ");
     fb_say_percent(text, fb_row_peak_share(row));
-    fb_text_puts(text, " of the full cache: the budget bounds what stays, not the peak, "
-                       "for the context is read whole before anything leaves");
+    fb_text_puts(text,
+                 " of the full cache: the budget bounds what stays, not the peak, "
+                 "for the context is read whole before anything leaves");
     return true;
 }

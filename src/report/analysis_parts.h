@@ -35,9 +35,9 @@ double fb_quota_of(const fb_results *results);
 bool fb_stands_apart(const fb_row *row, int baseline);
 /* Of a row with its cost. Never of references, draws, nor of what looks ahead. */
 bool fb_is_over_quota(const fb_results *results, const fb_row *row);
-/* fb_row.memory of all its cells (analysis_memory.c). */
+/* fb_row.memory of all its cells, with tails of so many bytes (analysis_memory.c). */
 FB_MUST_USE fb_status fb_analysis_memory(fb_row *row, const fb_table *table,
-                                         const fb_analyser *analyser);
+                                         const fb_analyser *analyser, double tail);
 const char *fb_memory_phase_name(int phase);
 /* Whether some row of the table came through the phase, whether anything is known. */
 bool fb_table_has_phase(const fb_table *table, int phase);
@@ -45,10 +45,12 @@ bool fb_table_has_memory(const fb_table *table);
 /* The most of an account in any phase, NAN if unknown. */
 double fb_row_peak(const fb_row *row, fb_account account);
 double fb_table_peak(const fb_table *table, fb_account account);
-/* What is kept, and keys, values and rule state at their most before the answer, as shares of
+/* What is kept (NAN of what is simulated), and keys, values and rule state at their most before the answer, as shares of
  * the full cache. */
 double fb_row_resident(const fb_row *row);
 double fb_row_peak_share(const fb_row *row);
+/* "simulated: its answers are those of 40.2 KiB, but it was held in 257 KiB", if it is. */
+bool fb_say_simulated(fb_text *text, const fb_row *row);
 /* "resident 25 %, peak 125 %: ..." of the rows of a budget; nothing if it bounds both. */
 bool fb_say_unbounded(fb_text *text, const fb_analysis *a, const fb_table *table);
 /* The cells of a sample under a rule at a budget, else under the full cache. */

@@ -132,6 +132,19 @@ static void say_common(fb_text *text, const fb_table *table)
     }
 }
 
+static void print_simulated(fb_text *text, const fb_analysis *a, const fb_table *table)
+{
+    for (int r = 0; r < table->n_rows; r++) {
+        const size_t from = text->n;
+
+        if (!table->rows[r].is_simulated) continue;
+        fb_text_printf(text, "%s: ", a->results->rules[table->rows[r].rule].label);
+        fb_say_clean(text, from);
+        (void)fb_say_simulated(text, &table->rows[r]);
+        fb_text_puts(text, "\n");
+    }
+}
+
 void fb_analysis_print_memory(fb_text *text, const fb_analysis *a,
                               const fb_table *table)
 {
@@ -140,7 +153,9 @@ void fb_analysis_print_memory(fb_text *text, const fb_analysis *a,
     if (!fb_table_has_memory(table)) return;
     fb_text_puts(text, "\n");
     print_rows(text, a, table);
-    if (fb_say_unbounded(&words, a, table)) fb_say_wrapped(text, fb_text_string(&words));
+    print_simulated(text, a, table);
+    if (fb_say_unbounded(&words, a, table))
+        fb_say_wrapped(text, fb_text_string(&words));
     text->failed |= words.failed;
     fb_text_clear(&words);
     say_common(&words, table);

@@ -63,6 +63,10 @@ static void rules(const fb_page *page)
     }
     fb_text_puts(page->out, "</tbody>\n");
     fb_page_table_close(page, "rules", 0);
+    fb_text_puts(
+        page->out,
+        "<p class=\"cap\">Of the query heads of a kv head the mean score counts, "
+        "unless it says otherwise.</p>\n");
 }
 
 /* Cells that need a word: "3 fell back, 1 shrunk". */

@@ -51,6 +51,7 @@ static void kept_row(const fb_page *page, const fb_table *table, const fb_row *r
 {
     fb_text_puts(page->out, "<tr><th scope=\"row\">");
     fb_html_rule(page, row->rule);
+    if (row->is_simulated) fb_text_puts(page->out, " (simulated)");
     fb_text_puts(page->out, "</th>");
     fb_page_kept_cell(page, table, row);
     for (int p = 0; p < FB_MEMORY_PHASES; p++)
@@ -62,34 +63,32 @@ static void kept_row(const fb_page *page, const fb_table *table, const fb_row *r
     fb_text_puts(page->out, "</tr>\n");
 }
 
-static void kept(const fb_page *page, int task)
+/* At the budget that is shown first, or at the others. */
+static void kept(const fb_page *page, int task, const char *name, bool shown)
 {
-    fb_page_table_open(page, "memory", task);
+    fb_page_table_open(page, name, task);
     kept_head(page, task);
     for (int b = 0; b < page->results->n_budgets; b++) {
         const fb_table *table = fb_analysis_table(page->analysis, task, b);
 
-        if (table == NULL) continue;
+        if (table == NULL || (b == page->budget) != shown) continue;
         fb_text_puts(page->out, "<tbody>\n");
         for (int i = 0; i < table->n_rows; i++)
             kept_row(page, table, &table->rows[i]);
         fb_text_puts(page->out, "</tbody>\n");
     }
-    fb_page_table_close(page, "memory", task);
+    fb_page_table_close(page, name, task);
 }
 
 /* "20 %: resident 20 %, peak 120 % of the full cache: ..." */
 static void bounds(const fb_page *page, int task)
 {
+    const fb_table *table = fb_analysis_table(page->analysis, task, page->budget);
     fb_text words = {0};
 
-    for (int b = 0; b < page->results->n_budgets; b++) {
-        const fb_table *table = fb_analysis_table(page->analysis, task, b);
-
-        fb_text_clear(&words);
-        if (table == NULL || !fb_say_unbounded(&words, page->analysis, table)) continue;
+    if (table != NULL && fb_say_unbounded(&words, page->analysis, table)) {
         fb_text_puts(page->out, "<p class=\"cap\">");
-        fb_html_budget(page->out, &page->results->budgets[b]);
+        fb_html_budget(page->out, &page->results->budgets[table->budget]);
         fb_text_puts(page->out, ": ");
         fb_html_prose(page->out, fb_text_string(&words), words.n);
         fb_text_puts(page->out, ".</p>\n");
@@ -142,20 +141,28 @@ void fb_page_memory(fb_page *page)
     fb_text_puts(
         page->out,
         "<p class=\"cap\">As the allocator counted it. Keys, values and rule state are "
-        "those of each cell alone: a cell that was evicted no longer has the full cache, "
-        "which this program may keep for other cells. In the answer the tail is with "
+        "those of each cell alone: a cell that was evicted no longer has the full "
+        "cache, "
+        "which this program may keep for other cells. What is only simulated was held "
+        "in more "
+        "than it is said to keep, and has no shares here. In the answer the tail is "
+        "with "
         "them, of the same size for all rules.</p>\n");
     for (int t = 0; t < page->results->n_tasks; t++) {
-        kept(page, t);
+        kept(page, t, "memory", true);
         bounds(page, t);
     }
-    fb_text_puts(page->out,
-                 "<details><summary>All accounts</summary>\n<p class=\"cap\">kv: keys "
-                 "and values. rule_state: what a rule keeps beside them. Of all cells of a "
-                 "sweep together: weights, signals (attention and scores), scratch "
-                 "(activations and other temporary tensors), other.</p>\n");
-    for (int t = 0; t < page->results->n_tasks; t++)
+    fb_text_puts(
+        page->out,
+        "<details><summary>All accounts and budgets</summary>\n<p class=\"cap\">kv: "
+        "keys "
+        "and values. rule_state: what a rule keeps beside them. Of all cells of a "
+        "sweep together: weights, signals (attention and scores), scratch "
+        "(activations and other temporary tensors), other.</p>\n");
+    for (int t = 0; t < page->results->n_tasks; t++) {
         accounts(page, t);
+        if (page->results->n_budgets > 1) kept(page, t, "phases", false);
+    }
     fb_text_puts(page->out, "</details>\n");
     fb_page_close(page);
 }

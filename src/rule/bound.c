@@ -284,12 +284,22 @@ const fb_rule_file *fb_bound_rule_file(const fb_bound_rule *rule)
     return files[1] == NULL ? files[0] : NULL;
 }
 
+/* How query heads of a kv head are joined, where that is not their mean. */
+static const char *words_of_group(const fb_bound_rule *rule)
+{
+    if (rule->n_inner > 0 || rule->choices.group == FB_GROUP_MEAN) return "";
+    return rule->choices.group == FB_GROUP_MAX
+               ? "; the highest score of the query heads of a kv head"
+               : "; the mean of all query heads, for all kv heads";
+}
+
 void fb_bound_rule_about(const fb_bound_rule *rule, fb_text *out)
 {
     const char *source = rule->rule->source;
 
-    fb_text_printf(out, "%s%s: %s\t%s", out->n > 0 ? "\n" : "", rule->rule->name,
-                   rule->rule->summary, source == NULL ? "" : source);
+    fb_text_printf(out, "%s%s: %s%s\t%s", out->n > 0 ? "\n" : "", rule->rule->name,
+                   rule->rule->summary, words_of_group(rule),
+                   source == NULL ? "" : source);
     for (int i = 0; i < rule->n_inner; i++)
         fb_bound_rule_about(rule->inner[i], out);
 }

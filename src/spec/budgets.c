@@ -88,9 +88,11 @@ static fb_status parse_range(range *r, const char *text)
         return bad_range(text);
     }
     if (r->first.kind != r->last.kind || !to_units(&r->first, &r->begin) ||
-        !to_units(&r->last, &r->end) || r->begin > r->end)
+        !to_units(&r->last, &r->end))
         return bad_range(text);
-    return FB_OK;
+    if (r->begin <= r->end) return FB_OK;
+    return fb_fail(FB_USAGE, "budget range '%s' ends before it begins; write %s..%s%s",
+                   text, last, first, sign);
 }
 
 /* The one after `at`; past the end where it would be, which may be far past int64. */

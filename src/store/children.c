@@ -106,10 +106,11 @@ fb_status fb_store_read_peaks(fb_store *store, int64_t cell, fb_store_peak **out
 
     *out = NULL;
     *n_out = 0;
-    FB_TRY(open_list(&list, store,
-                     "SELECT count(*), total(length(CAST(phase AS BLOB)) + "
-                     "length(CAST(account AS BLOB)) + 2) FROM memory WHERE cell_id = ?1",
-                     cell, sizeof *peaks));
+    FB_TRY(
+        open_list(&list, store,
+                  "SELECT count(*), total(length(CAST(phase AS BLOB)) + "
+                  "length(CAST(account AS BLOB)) + 2) FROM memory WHERE cell_id = ?1",
+                  cell, sizeof *peaks));
     peaks = (void *)list.block;
     fb_query_open(&query, store,
                   "SELECT phase, account, peak_bytes FROM memory WHERE cell_id = ?1 "

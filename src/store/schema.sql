@@ -131,8 +131,8 @@ CREATE TABLE cell (
     budget_entries INTEGER NOT NULL,
     kept_entries   INTEGER NOT NULL,
     kept_bytes     INTEGER NOT NULL,
-    state_bytes    INTEGER NOT NULL,
-    peak_bytes     INTEGER NOT NULL,
+    state_bytes    INTEGER NOT NULL,       -- that the rule may keep beside entries
+    peak_bytes     INTEGER NOT NULL,       -- highest use of its caches
     tail_bytes     INTEGER NOT NULL,
     evicted        INTEGER NOT NULL,
     free_choices   INTEGER NOT NULL,       -- entries that the rule itself could choose
@@ -171,7 +171,7 @@ CREATE TABLE ledger (                      -- operator counts, as if the cell ra
     PRIMARY KEY (cell_id, phase, scope, op)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE memory (
+CREATE TABLE memory (                      -- kv, rule_state: the cell's own; else all
     cell_id    INTEGER NOT NULL REFERENCES cell ON DELETE CASCADE,
     phase      TEXT NOT NULL,
     account    TEXT NOT NULL,

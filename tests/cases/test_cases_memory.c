@@ -181,11 +181,11 @@ static void write_model(const char *path)
         const char *name;
         uint64_t rows;
     } tensors[] = {
-        {"output_norm.weight", 0},       {"blk.0.attn_norm.weight", 0},
-        {"blk.0.attn_q.weight", 32},     {"blk.0.attn_k.weight", 16},
-        {"blk.0.attn_v.weight", 16},     {"blk.0.attn_output.weight", 32},
-        {"blk.0.ffn_norm.weight", 0},    {"blk.0.ffn_gate.weight", 32},
-        {"blk.0.ffn_up.weight", 32},     {"blk.0.ffn_down.weight", 32},
+        {"output_norm.weight", 0},    {"blk.0.attn_norm.weight", 0},
+        {"blk.0.attn_q.weight", 32},  {"blk.0.attn_k.weight", 16},
+        {"blk.0.attn_v.weight", 16},  {"blk.0.attn_output.weight", 32},
+        {"blk.0.ffn_norm.weight", 0}, {"blk.0.ffn_gate.weight", 32},
+        {"blk.0.ffn_up.weight", 32},  {"blk.0.ffn_down.weight", 32},
     };
     static make_gguf file;
 

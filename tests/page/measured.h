@@ -154,6 +154,10 @@ static inline void measured_cell(struct measured *m, fb_store *store, json_t *li
                                      {"em", golden_number(line, "em")}};
     const int64_t full = 90 * m->tokens[doc];
     const int64_t entries = (int64_t)(kept * (double)full);
+    const fb_store_peak peaks[] = {
+        {"context", "kv", 512 * full},           {"context", "rule_state", 0},
+        {"answer", "kv", 512 * entries},         {"answer", "rule_state", 0},
+        {"evict", "kv", 512 * (full + entries)}, {"evict", "rule_state", 0}};
 
     for (int r = 0; r < MEASURED_RULES && t >= 0; r++) {
         const int64_t budget = kept > 0.9 ? m->full : kept > 0.4 ? m->half : m->fifth;
@@ -167,6 +171,8 @@ static inline void measured_cell(struct measured *m, fb_store *store, json_t *li
         cell.peak_bytes = 512 * full;
         cell.evicted = full - entries;
         cell.answer = t == 0 && golden_number(line, "em") > 0 ? m->answer[doc] : NULL;
+        cell.peaks = peaks;
+        cell.n_peaks = kept > 0.9 ? 4 : 6;
         cell.scores = scores;
         cell.n_scores = t == 0 ? 4 : 3;
         assert_ok(fb_store_put_cell(store, &cell));

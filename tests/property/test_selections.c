@@ -215,8 +215,7 @@ static void select_one(numbers *r, const fb_bound_rule *rule)
     fb_scope_open(ops);
     for (int64_t l = 0; l < in.layers && k < in.n; l++) {
         if (fb_select_falls_back(rule, in.n)) continue;
-        scores[l] =
-            cut_scores(r, planes * in.kv_heads, in.n - choices->unscored_last);
+        scores[l] = cut_scores(r, planes * in.kv_heads, in.n - choices->unscored_last);
         measured[l] = cut_measure(r, rule, in.n);
     }
     holds(fb_select(&s, ops, &in, k) == FB_OK);

@@ -210,6 +210,14 @@ static inline void fake_fill_row(fake *f, const fb_table *table, fb_row *row, in
                     .nll = (double)NAN,
                     .kl = (double)NAN,
                     .top1 = (double)NAN};
+    for (int p = 0; p < FB_MEMORY_PHASES; p++)
+        for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
+            row->memory[p][a] = p == 3 || (p == 1 && rule == 0) ? (double)NAN
+                                : a == FB_ACCOUNT_kv && p < 2   ? 23e6
+                                : a == FB_ACCOUNT_kv            ? row->kept_bytes
+                                : a == FB_ACCOUNT_rule_state    ? 0
+                                                                : 1e6 * (a + 1);
+    if (rule > 0) row->memory[1][FB_ACCOUNT_kv] += row->kept_bytes;
     const double sd = sqrt(fmax(0, square / n - row->mean * row->mean) / n);
     const double dsd = sqrt(fmax(0, dd / n - row->difference * row->difference) / n);
 

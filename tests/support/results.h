@@ -169,8 +169,15 @@ static inline fb_store_cell results_cell(const struct results_ids *ids, int64_t 
 {
     static char digest[65];
     const int64_t entries = 2000, entry_bytes = 128;
+    static fb_store_peak peaks[6];
     const int64_t k = (int64_t)(kept * (double)entries);
 
+    peaks[0] = (fb_store_peak){"context", "kv", entries * entry_bytes};
+    peaks[1] = (fb_store_peak){"context", "rule_state", 0};
+    peaks[2] = (fb_store_peak){"answer", "kv", k * entry_bytes};
+    peaks[3] = (fb_store_peak){"answer", "rule_state", 0};
+    peaks[4] = (fb_store_peak){"evict", "kv", (entries + k) * entry_bytes};
+    peaks[5] = (fb_store_peak){"evict", "rule_state", 0};
     (void)snprintf(digest, sizeof digest, "%016llx%016llx%016llx%016llx",
                    (unsigned long long)ids->experiment, (unsigned long long)sample,
                    (unsigned long long)rule, (unsigned long long)budget);
@@ -192,6 +199,8 @@ static inline fb_store_cell results_cell(const struct results_ids *ids, int64_t 
                            .fused_flops = 300,
                            .step_flops = (double)NAN,
                            .step_bytes = 1e6,
+                           .peaks = peaks,
+                           .n_peaks = k < entries ? 6 : 4,
                            .digest = digest};
 }
 

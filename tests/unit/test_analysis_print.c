@@ -57,6 +57,11 @@ static void the_text_says_what_a_person_needs(void **state)
         "95 % interval",
         "vs random",
         "p (Holm)",
+        "\nkeys and values  context    evict   answer  resident   peak\n",
+        "\nsnapkv           250 KiB  300 KiB  50.0 KiB      20 %  120 %\n",
+        "\nresident 20 %, peak 120 % of the full cache: the budget bounds what stays, "
+        "not "
+        "the peak",
         "\n8 documents: intervals of so few are too narrow; p is exact (sign flips)\n",
         "\nsame letter: not distinguishable at 95 %",
         "\nfb1|m:3f2a9c|k:native.f32.kv32|p:prefill.agnostic.original|g:4+16|b:20%,50%|"

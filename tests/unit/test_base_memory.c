@@ -23,6 +23,35 @@ static void bytes_are_counted_by_account(void **state)
     assert_string_equal(fb_account_name(FB_ACCOUNT_kv), "kv");
 }
 
+static void peaks_are_kept_apart_by_phase(void **state)
+{
+    size_t before;
+    void *a, *b;
+
+    (void)state;
+    fb_memory_enter(0);
+    fb_memory_reset_peaks();
+    before = fb_memory_now(FB_ACCOUNT_kv);
+    a = fb_alloc(FB_ACCOUNT_kv, 500);
+    fb_memory_enter(2);
+    b = fb_alloc(FB_ACCOUNT_kv, 70);
+    fb_free(b);
+    fb_free(a);
+    fb_memory_enter(0);
+    a = fb_alloc(FB_ACCOUNT_kv, 30);
+    assert_int_equal(fb_memory_peak_in(0, FB_ACCOUNT_kv), before + 500);
+    assert_int_equal(fb_memory_peak_in(2, FB_ACCOUNT_kv), before + 570);
+    assert_int_equal(fb_memory_peak_in(1, FB_ACCOUNT_kv), 0); /* was not entered */
+    assert_int_equal(fb_memory_peak(FB_ACCOUNT_kv), before + 570);
+    fb_memory_enter(3);
+    assert_int_equal(fb_memory_peak_in(3, FB_ACCOUNT_kv), before + 30);
+    fb_memory_reset_peaks();
+    assert_int_equal(fb_memory_peak_in(0, FB_ACCOUNT_kv), 0);
+    assert_int_equal(fb_memory_peak_in(3, FB_ACCOUNT_kv), before + 30);
+    fb_free(a);
+    fb_memory_enter(0);
+}
+
 static void blocks_are_aligned_and_zeroed_where_promised(void **state)
 {
     (void)state;
@@ -127,6 +156,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_large_block_is_used_again),
         cmocka_unit_test(bytes_are_counted_by_account),
+        cmocka_unit_test(peaks_are_kept_apart_by_phase),
         cmocka_unit_test(blocks_are_aligned_and_zeroed_where_promised),
         cmocka_unit_test(large_blocks_may_have_any_size),
         cmocka_unit_test(a_block_that_grows_or_shrinks_keeps_its_contents),

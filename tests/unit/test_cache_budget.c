@@ -23,6 +23,12 @@ static void a_ratio_is_an_exact_fraction(void **state)
     assert_int_equal(entries("12.5 %", 80, FB_ROUND_EXACT), 10);
     assert_int_equal(entries("100%", 77, FB_ROUND_EXACT), 77);
     assert_int_equal(entries("0.1%", 77, FB_ROUND_EXACT), 1);
+    assert_int_equal(entries("0.1 %", 1999, FB_ROUND_EXACT), 1);
+    assert_int_equal(entries("0.1 %", 2000, FB_ROUND_EXACT), 2);
+    assert_int_equal(entries("33.333%", 3, FB_ROUND_EXACT), 1);
+    assert_int_equal(entries("33.333%", 300000, FB_ROUND_EXACT), 99999);
+    assert_int_equal(entries("99.999999%", INT32_MAX, FB_ROUND_EXACT), 2147483625);
+    assert_int_equal(entries("100%", INT32_MAX, FB_ROUND_EXACT), INT32_MAX);
 }
 
 static void kvpress_rounding_is_reproduced_on_request(void **state)
@@ -88,6 +94,18 @@ static void a_budget_prints_as_one_canonical_text(void **state)
     prints("256 tokens", "256t");
     prints("64MiB", "67108864B");
     prints("1.5kB", "1500B");
+    prints("0.1 %", "0.1%");
+    prints("33.333%", "33.333%");
+    prints("33.333333%", "33.333333%");
+    prints(".5%", "0.5%");
+    prints("5.%", "5%");
+    prints("00020%", "20%");
+    prints("100.000000%", "100%");
+    prints("64 MiB", "67108864B");
+    prints("64MB", "64000000B");
+    prints("0.5TiB", "549755813888B");
+    prints("2 TB", "2000000000000B");
+    prints("2147483647t", "2147483647t");
 }
 
 static void nonsense_is_refused(void **state)
@@ -110,7 +128,17 @@ static void nonsense_is_refused(void **state)
                                       "-5%",
                                       "nan%",
                                       "inf",
-                                      "0x10t"};
+                                      "0x10t",
+                                      "1e3t",
+                                      "1e2%",
+                                      "100.000001%",
+                                      "2147483648t",
+                                      "0.5B",
+                                      "64mib",
+                                      "64 mb",
+                                      "+5%",
+                                      "20 percent",
+                                      "full"};
     fb_budget budget;
 
     (void)state;
@@ -131,6 +159,10 @@ static void bytes_beyond_what_is_printed_are_refused(void **state)
                      "is too large; write 1000000GB or less");
     prints("1000000GB", "1000000000000000B");
     prints("1000000000000000B", "1000000000000000B");
+    prints("1000 TB", "1000000000000000B");
+    prints("999999.123456GB", "999999123456000B"); /* more than int64 on the way */
+    assert_fails(fb_budget_parse(&budget, "33.3333333%"), FB_USAGE,
+                 "has more than 6 decimals");
 }
 
 int main(void)

@@ -326,6 +326,20 @@ static void ranges_of_budgets_are_exact(void **state)
     assert_ok(fb_budgets_expand("64t..256t*2", &budgets, &n));
     assert_int_equal(n, 3);
     fb_free(budgets);
+    assert_ok(fb_budgets_expand("10 %..50 %+15 %", &budgets, &n)); /* 10, 25, 40 */
+    assert_int_equal(n, 3);
+    fb_budget_print(&budgets[2], text, sizeof text);
+    assert_string_equal(text, "40%");
+    fb_free(budgets);
+    assert_ok(fb_budgets_expand("20%..20%*2", &budgets, &n));
+    assert_int_equal(n, 1);
+    fb_free(budgets);
+    assert_ok(fb_budgets_expand("1MiB..4MB*2", &budgets, &n));
+    assert_int_equal(n, 2);
+    fb_free(budgets);
+    assert_ok(fb_budgets_expand("0.1%..0.3%+0.1%", &budgets, &n));
+    assert_int_equal(n, 3);
+    fb_free(budgets);
     assert_ok(fb_budgets_expand("900000GB..1000000GB*1000000", &budgets, &n));
     assert_int_equal(n, 1);
     fb_free(budgets);
@@ -355,6 +369,8 @@ static void ranges_that_make_no_sense_are_refused(void **state)
         assert_int_equal(fb_budgets_expand(bad[i], &budgets, &n), FB_USAGE);
         assert_null(budgets);
     }
+    assert_fails(fb_budgets_expand("50%..10%+10%", &budgets, &n), FB_USAGE,
+                 "ends before it begins; write 10%..50%+10%");
 }
 
 static void token_budgets_below_the_protection_show_the_arithmetic(void **state)

@@ -135,6 +135,27 @@ static void a_view_shows_later_changes_and_a_copy_does_not(void **state)
     fb_ops_close(ops);
 }
 
+/* Never room for both, but where the new one is a part of the old one. */
+static void what_takes_the_place_of_another_takes_no_more_room(void **state)
+{
+    const size_t before = fb_memory_now(FB_ACCOUNT_rule_state), bytes = 400;
+    fb_ops *ops = open_ops();
+    fb_tensor a;
+
+    (void)state;
+    a = fb_persist_over(ops, FB_ACCOUNT_rule_state, FB_NONE, filled(ops, 100, 3));
+    fb_memory_reset_peaks();
+    a = fb_persist_over(ops, FB_ACCOUNT_rule_state, a, filled(ops, 100, 4));
+    assert_true(first_of(ops, a) == 4.0f);
+    assert_int_equal(fb_memory_peak(FB_ACCOUNT_rule_state), before + bytes);
+    a = fb_persist_over(ops, FB_ACCOUNT_rule_state, a, fb_narrow(ops, a, 0, 50, 50));
+    assert_true(first_of(ops, a) == 4.0f && fb_size(ops, a, 0) == 50);
+    assert_int_equal(fb_memory_now(FB_ACCOUNT_rule_state), before + bytes / 2);
+    fb_release(ops, a);
+    assert_int_equal(fb_memory_now(FB_ACCOUNT_rule_state), before);
+    fb_ops_close(ops);
+}
+
 static void persistent_memory_is_charged_and_given_back(void **state)
 {
     const size_t before = fb_memory_now(FB_ACCOUNT_signals);
@@ -336,6 +357,7 @@ int main(void)
         cmocka_unit_test(a_tensor_used_after_its_scope_is_noticed),
         cmocka_unit_test(a_returned_tensor_outlives_its_scope),
         cmocka_unit_test(a_view_shows_later_changes_and_a_copy_does_not),
+        cmocka_unit_test(what_takes_the_place_of_another_takes_no_more_room),
         cmocka_unit_test(persistent_memory_is_charged_and_given_back),
         cmocka_unit_test(a_second_token_takes_no_memory),
         cmocka_unit_test(a_failed_allocation_is_a_status),
