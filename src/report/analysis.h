@@ -118,8 +118,9 @@ void fb_analysis_free(fb_analysis *analysis); /* takes NULL */
     "beside."
 #define FB_SIGNATURE_WORDS                                                             \
     "The signature is all that must agree before two numbers may be compared: m "      \
-    "model, k kernel, p protocol, g protection, b budgets, c compute quota, t tasks "  \
-    "with versions, n samples, s seeds, v version of the program."
+    "model, h chat template, k kernel, p protocol, g protection, b budgets, c "        \
+    "compute quota, t tasks with versions and data, n samples, s seeds, v version of " \
+    "the program."
 #define FB_LETTER_WORDS                                                                \
     "A rule may beat the baseline and still share a letter with it: letters are "      \
     "corrected for all pairs of rules (Holm), p only for the rules against the "       \

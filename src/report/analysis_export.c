@@ -186,6 +186,15 @@ static void add_verified(fb_text *text, const fb_results *r)
                        (long long)r->n_verified, (long long)r->n_verified_equal);
 }
 
+static void add_made(fb_text *text, const fb_results *r)
+{
+    fb_export_string(text, "program", r->program);
+    fb_export_string(text, "kernel", r->kernel);
+    fb_export_string(text, "protocol", r->protocol);
+    fb_export_string(text, "model_sha256", r->model.sha256);
+    fb_export_string(text, "template_sha256", r->model.template_sha256);
+}
+
 void fb_analysis_print_json(fb_text *text, const fb_analysis *a)
 {
     fb_text_puts(text, "{\"format\":1,");
@@ -193,6 +202,7 @@ void fb_analysis_print_json(fb_text *text, const fb_analysis *a)
     fb_export_string(text, "class", a->results->class_name);
     fb_export_string(text, "class_reasons", a->results->class_reasons);
     add_verified(text, a->results);
+    add_made(text, a->results);
     fb_export_string(text, "digest", a->results->digest);
     fb_export_string(text, "baseline",
                      a->baseline < 0 ? NULL : a->results->rules[a->baseline].label);
