@@ -100,9 +100,9 @@ void fb_say_signature(fb_text *text, const fb_analysis *analysis)
         for (int row = 0; row < table->n_rows; row++)
             if (table->rows[row].n_seeds > n_seeds) n_seeds = table->rows[row].n_seeds;
     }
-    fb_text_printf(text,
-                   "fb1|m:%.6s|h:%.6s|k:%s|p:%s|g:%s|b:", or_unknown(r->model.sha256),
-                   or_unknown(r->model.template_sha256), or_unknown(r->kernel),
+    fb_text_printf(text, "fb1|m:%.6s|h:", or_unknown(r->model.sha256));
+    add_template(text, &r->model);
+    fb_text_printf(text, "|k:%s|p:%s|g:%s|b:", or_unknown(r->kernel),
                    or_unknown(r->protocol), or_unknown(r->protection));
     for (int i = 0, at = -1; i < r->n_budgets; i++) {
         at = next_of(r, r->n_budgets, at, by_size);
