@@ -58,12 +58,18 @@ static void add_different(const fb_verification *v, fb_text *out)
     }
 }
 
-static void add_program(const fb_verification *v, fb_text *out)
+/* What is not as it was, and may be why a cell is not. */
+static void add_causes(const fb_verification *v, fb_text *out)
 {
-    if (!is_other_program(v)) return;
-    fb_text_printf(out, "program: %s made the results, %s ran them again%s\n",
-                   v->results->program, fb_program,
-                   fb_verify_holds(v) ? "" : "; that is a likely cause");
+    const char *cause = fb_verify_holds(v) ? "" : "; that is a likely cause";
+    const char *kernel = v->results->kernel == NULL ? "" : v->results->kernel;
+
+    if (is_other_program(v))
+        fb_text_printf(out, "program: %s made the results, %s ran them again%s\n",
+                       v->results->program, fb_program, cause);
+    if (strcmp(kernel, v->verified->kernel) != 0)
+        fb_text_printf(out, "kernel: %s made the results, %s ran them again%s\n",
+                       kernel, v->verified->kernel, cause);
 }
 
 static void add_cells(const fb_verification *v, fb_text *out)
@@ -77,7 +83,7 @@ static void add_cells(const fb_verification *v, fb_text *out)
                        v->results->kernel);
     fb_text_puts(out, "\n");
     add_different(v, out);
-    add_program(v, out);
+    add_causes(v, out);
 }
 
 void fb_verify_add_words(const fb_verification *v, fb_text *out)
@@ -153,6 +159,8 @@ void fb_verify_add_json(const fb_verification *v, fb_text *out)
     add_string(out, "class", v->results->class_name);
     add_string(out, "made_by", v->results->program);
     add_string(out, "verified_by", fb_program);
+    add_string(out, "kernel", v->results->kernel);
+    add_string(out, "verified_with", v->verified->kernel);
     add_problem_list(v, out);
     fb_text_printf(out,
                    "\"holds\": %s, \"n\": %d, \"equal\": %d, \"near\": %d, "

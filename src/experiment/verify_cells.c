@@ -314,7 +314,10 @@ static fb_status compare_one(fb_verified *all, fb_verified_cell *out, side was, 
 static fb_status keep_host(fb_verified *out, const fb_results *made)
 {
     out->host = fb_strdup(made->host == NULL ? "{}" : made->host);
-    return out->host != NULL ? FB_OK : fb_fail(FB_NO_MEMORY, "no memory to compare");
+    out->kernel = fb_strdup(made->kernel == NULL ? "" : made->kernel);
+    return out->host != NULL && out->kernel != NULL
+               ? FB_OK
+               : fb_fail(FB_NO_MEMORY, "no memory to compare");
 }
 
 static fb_status compare_all(fb_verified *out, side was, const folder *where)
@@ -357,5 +360,6 @@ void fb_verified_clear(fb_verified *verified)
         fb_free(verified->cells[i].differs);
     fb_free(verified->cells);
     fb_free(verified->host);
+    fb_free(verified->kernel);
     *verified = (fb_verified){0};
 }

@@ -179,6 +179,13 @@ def whole(path, folder):
     check("settings of the environment do not enter", done.returncode == 0, done.stderr)
 
 
+def body(path):
+    """The certificate without when and where."""
+    with sqlite3.connect(path) as db:
+        found = json.loads(db.execute("select body from certificate").fetchone()[0])
+    return {k: v for k, v in found.items() if k != "made"}
+
+
 def refused(path, folder):
     done = call("verify", path, "--cells", "1")
     check("data that is elsewhere", done.returncode == 2 and "answers.jsonl" in done.stderr,
@@ -200,6 +207,7 @@ def refused(path, folder):
         row = db.execute("select class, class_reasons from experiment").fetchone()
     check("is open", row == ("open", "the run is not finished"), row)
     call(*RUN, "-o", part)
+    check("a run in parts has the certificate of one run", body(part) == body(path))
     call("verify", part, "--data", DATA, "--cells", "1", "-q")
     with sqlite3.connect(part) as db:
         db.execute("delete from cell where id = 3")
