@@ -113,7 +113,7 @@ void fb_analysis_free(fb_analysis *analysis); /* takes NULL */
     "5 % of the operations that read the context), full and random beside them, no "   \
     "cell missing. Else it is open, and what does not hold is named; "                 \
     "docs/RULEBOOK.md "                                                                \
-    "has the conditions. Whether cells were run again (flexbudget verify) is "       \
+    "has the conditions. Whether cells were run again (flexbudget verify) is "         \
     "stated "                                                                          \
     "beside."
 #define FB_SIGNATURE_WORDS                                                             \

@@ -59,7 +59,8 @@ static void the_text_says_what_a_person_needs(void **state)
         "p (Holm)",
         "\n8 documents: intervals of so few are too narrow; p is exact (sign flips)\n",
         "\nsame letter: not distinguishable at 95 %",
-        "\nfb1|m:3f2a9c|h:?.?|k:native.f32.kv32|p:prefill.agnostic.original|g:4+16|b:20%,50%|"
+        "\nfb1|m:3f2a9c|h:?.?|k:native.f32.kv32|p:prefill.agnostic.original|g:4+16|b:"
+        "20%,50%|"
         "c:cap5|t:continuation.1,needle.1|n:16|s:1|v:0.1.0\n",
         MINUS "0.30",
         "+0.2 %",
