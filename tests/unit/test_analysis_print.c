@@ -223,7 +223,10 @@ static void csv_has_one_line_per_row_and_its_numbers(void **state)
             assert_string_equal(field[2], f->results->rules[row->rule].label);
             assert_near(strtod(field[mean], NULL), row->mean, 0);
             assert_string_equal(field[bytes], "256000");
-            assert_string_equal(field[n_columns - 1], ""); /* top1: not measured */
+            assert_string_equal(field[n_columns - 4], ""); /* top1: not measured */
+            assert_string_equal(field[n_columns - 3], "closed");
+            assert_string_equal(field[n_columns - 2], "prefill.agnostic.original");
+            assert_string_equal(field[n_columns - 1], f->analysis->signature);
         }
     assert_int_equal(*at, 0);
     fb_free(text);
