@@ -105,8 +105,9 @@ static void add_line(fb_text *out, const char *line, size_t n, const char *folde
                      const char *mark)
 {
     const char *found = memmem(line, n, mark, strlen(mark));
-    const size_t before = found == NULL ? n : (size_t)(found - line) + strlen(mark);
+    size_t before = found == NULL ? n : (size_t)(found - line) + strlen(mark);
 
+    if (found != NULL && before < n && line[before] == '"') before++;
     fb_text_add(out, line, before);
     if (found == NULL) return;
     fb_text_printf(out, "%s/", folder);
@@ -164,7 +165,11 @@ static fb_status read_spec(job *j)
     if (status == FB_OK) status = fb_open_environment(j->line->spec);
     if (status == FB_OK) status = take_settings(j);
     if (status != FB_OK) return status;
-    return fb_spec_check(&j->spec, fb_open_problem, &j->n_said);
+    status = fb_spec_check(&j->spec, fb_open_problem, &j->n_said);
+    if (status == FB_NOT_FOUND && folder[0] == '\0')
+        fb_say_note(
+            "help: --data FOLDER says where data of tasks and files of rules are");
+    return status;
 }
 
 static fb_status open_model(job *j)

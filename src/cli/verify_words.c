@@ -5,6 +5,7 @@
 #include "cli/verify_words.h"
 #include "base/json.h"
 #include "experiment/version.h"
+#include "report/analysis_parts.h"
 
 #include <string.h>
 
@@ -26,22 +27,29 @@ static void add_cell_name(const fb_verification *v, int cell, fb_text *out)
     const fb_results *r = v->results;
     const fb_result_cell *c = &r->cells[cell];
     const fb_result_sample *sample = &r->samples[c->sample];
+    const size_t from = out->n;
 
     fb_text_printf(out, "%s/%s, rule '%s', budget %s", r->tasks[sample->task].name,
                    sample->key, r->rules[c->rule].label,
                    c->budget < 0 ? "full" : r->budgets[c->budget].asked);
     if (c->seed != 0) fb_text_printf(out, ", seed %lld", (long long)c->seed);
+    fb_say_clean(out, from);
 }
 
 static void add_problems(const fb_verification *v, fb_text *out)
 {
     const char *line = fb_text_string(v->problems);
+    size_t from;
 
     fb_text_printf(out, "file: NOT as certified\n");
     while (*line != '\0') {
         const size_t n = strcspn(line, "\n");
 
-        fb_text_printf(out, "  %.*s\n", (int)n, line);
+        fb_text_puts(out, "  ");
+        from = out->n;
+        fb_text_add(out, line, n);
+        fb_say_clean(out, from);
+        fb_text_puts(out, "\n");
         line += n + (line[n] == '\n');
     }
 }
@@ -86,6 +94,18 @@ static void add_cells(const fb_verification *v, fb_text *out)
     add_causes(v, out);
 }
 
+static void add_class(const fb_results *r, fb_text *out)
+{
+    const size_t from = out->n;
+
+    fb_text_printf(out, "class %s", r->class_name);
+    if (r->class_reasons[0] != '\0') fb_text_printf(out, " (%s)", r->class_reasons);
+    fb_text_printf(out, "; certificate %s",
+                   r->certificate_sha256 == NULL ? "" : r->certificate_sha256);
+    fb_say_clean(out, from);
+    fb_text_puts(out, "\n");
+}
+
 void fb_verify_add_words(const fb_verification *v, fb_text *out)
 {
     const fb_results *r = v->results;
@@ -103,9 +123,7 @@ void fb_verify_add_words(const fb_verification *v, fb_text *out)
         fb_text_puts(out, v->problems->n > 0
                               ? "cells: none run again, since the file was changed\n"
                               : "cells: none run again\n");
-    fb_text_printf(out, "class %s", r->class_name);
-    if (r->class_reasons[0] != '\0') fb_text_printf(out, " (%s)", r->class_reasons);
-    fb_text_printf(out, "; certificate %s\n", r->certificate_sha256);
+    add_class(r, out);
 }
 
 /* --- JSON --- */
