@@ -156,6 +156,52 @@ static void what_was_run_is_run_again(void **state)
     fb_verified_clear(&some);
 }
 
+static fb_status try_verify(const char *name, fb_verified *out, fb_text *problems)
+{
+    const fb_verify_options how = {
+        .plan = s.plan, .ops = s.ops, .cells = 1, .memory = (int64_t)1 << 30};
+    const fb_results *r = NULL;
+    fb_store *store = NULL;
+    fb_status status = fb_store_open_read(&store, test_path(folder, name));
+
+    if (status == FB_OK) status = fb_store_read(store, NULL, &r);
+    if (status == FB_OK) status = fb_verify_file(store, r, name, problems);
+    if (status == FB_OK) status = fb_verify_cells(out, store, r, &how);
+    fb_results_free(r);
+    fb_store_close(store);
+    return status;
+}
+
+/* It is never taken for a changed file. */
+static void a_failing_allocation_is_said(void **state)
+{
+    const size_t before = fb_memory_now(FB_ACCOUNT_other);
+    fb_status status = FB_NO_MEMORY;
+    size_t open;
+
+    (void)state;
+    small_open(&s, TEXT("rules: [full, knorm]\n"));
+    run("a.db");
+    open = fb_memory_now(FB_ACCOUNT_other);
+    for (int64_t n = 1; status != FB_OK; n += long_or_short(1, 1 + n / 8)) {
+        fb_verified found = {0};
+        fb_text problems = {0};
+
+        fb_memory_fail_at(n);
+        status = try_verify("a.db", &found, &problems);
+        fb_memory_fail_at(0);
+        assert_string_equal(fb_text_string(&problems), "");
+        if (status != FB_OK && status != FB_NO_MEMORY)
+            fail_msg("allocation %lld: %s", (long long)n, fb_error_message());
+        if (status == FB_OK) assert_int_equal(found.n_equal, 1);
+        fb_verified_clear(&found);
+        fb_text_clear(&problems);
+        assert_int_equal(fb_memory_now(FB_ACCOUNT_other), open);
+    }
+    small_close(&s);
+    assert_int_equal(fb_memory_now(FB_ACCOUNT_other), before);
+}
+
 static void another_kernel_is_found(void **state)
 {
     fb_verified found;
@@ -358,6 +404,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_was_run_is_run_again, begin, end),
+        cmocka_unit_test_setup_teardown(a_failing_allocation_is_said, begin, end),
         cmocka_unit_test_setup_teardown(another_kernel_is_found, begin, end),
         cmocka_unit_test_setup_teardown(a_backend_that_promises_no_bits_has_a_tolerance,
                                         begin, end),
