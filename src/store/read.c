@@ -114,12 +114,11 @@ static fb_status read_word(fb_reader *reader, const char **out, const char *sql)
 static fb_status add_description(const char *description, fb_text *out)
 {
     fb_json *json = NULL;
-    fb_status status = FB_FORMAT;
+    const char *text = description == NULL ? "" : description;
+    const fb_status status = fb_json_parse(&json, text, strlen(text));
 
-    if (description != NULL)
-        status = fb_json_parse(&json, description, strlen(description));
     if (status == FB_NO_MEMORY) return status;
-    fb_text_puts(out, status == FB_OK ? description : "null");
+    fb_text_puts(out, status == FB_OK ? text : "null");
     fb_json_free(json);
     return FB_OK;
 }
