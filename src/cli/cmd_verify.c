@@ -111,7 +111,7 @@ static fb_status take_settings(job *j)
         if (origin == FB_FROM_DEFAULT) continue;
         if (t->setting == FB_SET_model && origin != FB_FROM_COMMAND) continue;
         FB_TRY(fb_spec_assign(&j->spec, t->setting, origin,
-                              fb_values_text(asked, t->setting)));
+                              fb_values_text(asked, (int)t->setting)));
     }
     return FB_OK;
 }

@@ -207,6 +207,9 @@ def refused(path, folder):
         row = db.execute("select class, class_reasons from experiment").fetchone()
     check("is open", row == ("open", "the run is not finished"), row)
     call(*RUN, "-o", part)
+    plain = folder / "plain.db"
+    call(*RUN, "-o", plain, "-j", 1, "--isa", "plain")
+    check("one thread and other kernels make the same certificate", body(plain) == body(path))
     check("a run in parts has the certificate of one run", body(part) == body(path))
     call("verify", part, "--data", DATA, "--cells", "1", "-q")
     with sqlite3.connect(part) as db:
