@@ -4,6 +4,7 @@
  */
 #include "base/memory.h"
 #include "cli/results.h"
+#include "report/unlike.h"
 
 #include <string.h>
 
@@ -79,14 +80,40 @@ static fb_status choose_format(const fb_line *line, fb_format *out)
     return fb_fail(FB_USAGE, "--json and --csv exclude each other");
 }
 
-static fb_status add_tables(const fb_open_results *open, int n, fb_format format,
-                            fb_text *out)
+/* What keeps the numbers of a file apart from those of the first: in the text between
+ * them, else on stderr. */
+static fb_status say_unlike(const fb_open_results *open, int i, const fb_line *line,
+                            fb_format format, fb_text *out)
 {
-    for (int i = 0; i < n; i++) {
+    fb_text sentence = {0};
+    fb_status status;
+
+    fb_text_printf(&sentence,
+                   "%s and %s are not to be compared number by number; they "
+                   "differ in ",
+                   line->arguments[0], line->arguments[i]);
+    if (fb_say_unlike(&sentence, open[0].results, open[i].results)) {
+        if (format == FB_FORMAT_TEXT) {
+            fb_say_wrapped(out, fb_text_string(&sentence));
+            fb_text_puts(out, "\n");
+        } else {
+            fb_say_warning(fb_text_string(&sentence));
+        }
+    }
+    status = fb_text_status(&sentence);
+    fb_text_clear(&sentence);
+    return status;
+}
+
+static fb_status add_tables(const fb_open_results *open, const fb_line *line,
+                            fb_format format, fb_text *out)
+{
+    for (int i = 0; i < line->n_arguments; i++) {
         char *text = NULL;
 
-        FB_TRY(fb_analysis_print(open[i].analysis, format, &text));
         if (i > 0 && format == FB_FORMAT_TEXT) fb_text_puts(out, "\n");
+        if (i > 0) FB_TRY(say_unlike(open, i, line, format, out));
+        FB_TRY(fb_analysis_print(open[i].analysis, format, &text));
         fb_text_puts(out, text);
         fb_free(text);
     }
@@ -136,9 +163,8 @@ static fb_status compare(const fb_line *line)
     FB_TRY(choose_format(line, &format));
     FB_TRY(check_across(line));
     FB_TRY(fb_results_open(&open, line, fb_values_text(v, EXPERIMENT), out, &asked));
-    status = fb_values_flag(v, ACROSS)
-                 ? add_across(open, line, &asked, format, &text)
-                 : add_tables(open, line->n_arguments, format, &text);
+    status = fb_values_flag(v, ACROSS) ? add_across(open, line, &asked, format, &text)
+                                       : add_tables(open, line, format, &text);
     fb_results_close(open, line->n_arguments);
     return fb_write_result(status, &text, out);
 }

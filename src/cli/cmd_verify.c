@@ -100,39 +100,6 @@ static fb_status read_results(job *j)
 
 /* --- the experiment that the file holds --- */
 
-/* Names of files in the specification have no folder: here it comes in front. */
-static void add_line(fb_text *out, const char *line, size_t n, const char *folder,
-                     const char *mark)
-{
-    const char *found = memmem(line, n, mark, strlen(mark));
-    const size_t before = found == NULL ? n : (size_t)(found - line) + strlen(mark);
-
-    fb_text_add(out, line, before);
-    if (found == NULL) return;
-    fb_text_printf(out, "%s/", folder);
-    fb_text_add(out, line + before, n - before);
-}
-
-static fb_status place_files(const char *spec, const char *folder, fb_text *out)
-{
-    const char *mark = NULL;
-
-    for (const char *line = spec, *next; *line != '\0'; line = next) {
-        const size_t n = strcspn(line, "\n");
-
-        next = line + n + (line[n] == '\n');
-        if (*line != ' ') mark = NULL;
-        if (strncmp(line, "tasks:", 6) == 0) mark = "data=";
-        if (strncmp(line, "rule_files:", 11) == 0) mark = "  - ";
-        if (mark == NULL || *line != ' ')
-            fb_text_add(out, line, n);
-        else
-            add_line(out, line, n, folder, mark);
-        fb_text_puts(out, "\n");
-    }
-    return fb_text_status(out);
-}
-
 /* What was said of this machine goes before what is usual here. */
 static fb_status take_settings(job *j)
 {
@@ -144,7 +111,7 @@ static fb_status take_settings(job *j)
         if (origin == FB_FROM_DEFAULT) continue;
         if (t->setting == FB_SET_model && origin != FB_FROM_COMMAND) continue;
         FB_TRY(fb_spec_assign(&j->spec, t->setting, origin,
-                              fb_values_text(asked, t->setting)));
+                              fb_values_text(asked, (int)t->setting)));
     }
     return FB_OK;
 }
@@ -156,7 +123,8 @@ static fb_status read_spec(job *j)
     fb_status status = fb_spec_init(&j->spec);
 
     if (status == FB_OK)
-        status = place_files(j->results->spec, folder[0] == '\0' ? "." : folder, &text);
+        status = fb_verify_place_files(j->results->spec,
+                                       folder[0] == '\0' ? "." : folder, &text);
     if (status == FB_OK)
         status =
             fb_spec_parse(&j->spec, "specification", fb_text_string(&text), text.n);
@@ -164,7 +132,11 @@ static fb_status read_spec(job *j)
     if (status == FB_OK) status = fb_open_environment(j->line->spec);
     if (status == FB_OK) status = take_settings(j);
     if (status != FB_OK) return status;
-    return fb_spec_check(&j->spec, fb_open_problem, &j->n_said);
+    status = fb_spec_check(&j->spec, fb_open_problem, &j->n_said);
+    if (status == FB_NOT_FOUND && folder[0] == '\0')
+        fb_say_note(
+            "help: --data FOLDER says where data of tasks and files of rules are");
+    return status;
 }
 
 static fb_status open_model(job *j)

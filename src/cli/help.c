@@ -94,6 +94,7 @@ void fb_help_overview(fb_text *out)
     add_command(out, "", "ask");
     add_command(out, "Understand", "compare");
     add_command(out, "", "report");
+    add_command(out, "Trust", "verify");
     add_command(out, "Look up", "rules");
     add_command(out, "", "tasks");
     fb_text_puts(out, "\nalso        export  model  doctor  help  version\n\n");

@@ -5,6 +5,7 @@
 #include "cli/verify_words.h"
 #include "base/json.h"
 #include "experiment/version.h"
+#include "report/analysis_parts.h"
 
 #include <string.h>
 
@@ -26,22 +27,29 @@ static void add_cell_name(const fb_verification *v, int cell, fb_text *out)
     const fb_results *r = v->results;
     const fb_result_cell *c = &r->cells[cell];
     const fb_result_sample *sample = &r->samples[c->sample];
+    const size_t from = out->n;
 
     fb_text_printf(out, "%s/%s, rule '%s', budget %s", r->tasks[sample->task].name,
                    sample->key, r->rules[c->rule].label,
                    c->budget < 0 ? "full" : r->budgets[c->budget].asked);
     if (c->seed != 0) fb_text_printf(out, ", seed %lld", (long long)c->seed);
+    fb_say_clean(out, from);
 }
 
 static void add_problems(const fb_verification *v, fb_text *out)
 {
     const char *line = fb_text_string(v->problems);
+    size_t from;
 
     fb_text_printf(out, "file: NOT as certified\n");
     while (*line != '\0') {
         const size_t n = strcspn(line, "\n");
 
-        fb_text_printf(out, "  %.*s\n", (int)n, line);
+        fb_text_puts(out, "  ");
+        from = out->n;
+        fb_text_add(out, line, n);
+        fb_say_clean(out, from);
+        fb_text_puts(out, "\n");
         line += n + (line[n] == '\n');
     }
 }
@@ -58,12 +66,18 @@ static void add_different(const fb_verification *v, fb_text *out)
     }
 }
 
-static void add_program(const fb_verification *v, fb_text *out)
+/* What is not as it was, and may be why a cell is not. */
+static void add_causes(const fb_verification *v, fb_text *out)
 {
-    if (!is_other_program(v)) return;
-    fb_text_printf(out, "program: %s made the results, %s ran them again%s\n",
-                   v->results->program, fb_program,
-                   fb_verify_holds(v) ? "" : "; that is a likely cause");
+    const char *cause = fb_verify_holds(v) ? "" : "; that is a likely cause";
+    const char *kernel = v->results->kernel == NULL ? "" : v->results->kernel;
+
+    if (is_other_program(v))
+        fb_text_printf(out, "program: %s made the results, %s ran them again%s\n",
+                       v->results->program, fb_program, cause);
+    if (strcmp(kernel, v->verified->kernel) != 0)
+        fb_text_printf(out, "kernel: %s made the results, %s ran them again%s\n",
+                       kernel, v->verified->kernel, cause);
 }
 
 static void add_cells(const fb_verification *v, fb_text *out)
@@ -77,7 +91,19 @@ static void add_cells(const fb_verification *v, fb_text *out)
                        v->results->kernel);
     fb_text_puts(out, "\n");
     add_different(v, out);
-    add_program(v, out);
+    add_causes(v, out);
+}
+
+static void add_class(const fb_results *r, fb_text *out)
+{
+    const size_t from = out->n;
+
+    fb_text_printf(out, "class %s", r->class_name);
+    if (r->class_reasons[0] != '\0') fb_text_printf(out, " (%s)", r->class_reasons);
+    fb_text_printf(out, "; certificate %s",
+                   r->certificate_sha256 == NULL ? "" : r->certificate_sha256);
+    fb_say_clean(out, from);
+    fb_text_puts(out, "\n");
 }
 
 void fb_verify_add_words(const fb_verification *v, fb_text *out)
@@ -97,9 +123,7 @@ void fb_verify_add_words(const fb_verification *v, fb_text *out)
         fb_text_puts(out, v->problems->n > 0
                               ? "cells: none run again, since the file was changed\n"
                               : "cells: none run again\n");
-    fb_text_printf(out, "class %s", r->class_name);
-    if (r->class_reasons[0] != '\0') fb_text_printf(out, " (%s)", r->class_reasons);
-    fb_text_printf(out, "; certificate %s\n", r->certificate_sha256);
+    add_class(r, out);
 }
 
 /* --- JSON --- */
@@ -153,6 +177,8 @@ void fb_verify_add_json(const fb_verification *v, fb_text *out)
     add_string(out, "class", v->results->class_name);
     add_string(out, "made_by", v->results->program);
     add_string(out, "verified_by", fb_program);
+    add_string(out, "kernel", v->results->kernel);
+    add_string(out, "verified_with", v->verified->kernel);
     add_problem_list(v, out);
     fb_text_printf(out,
                    "\"holds\": %s, \"n\": %d, \"equal\": %d, \"near\": %d, "

@@ -1,4 +1,4 @@
-/* verify_words.h - what `verify` says in the end.
+/* verify_words.h - what `verify` says in the end, and where it looks for files.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -25,5 +25,10 @@ typedef struct fb_verification {
 bool fb_verify_holds(const fb_verification *v);
 void fb_verify_add_words(const fb_verification *v, fb_text *out);
 void fb_verify_add_json(const fb_verification *v, fb_text *out);
+
+/* A specification whose data of tasks and files of rules are in `folder`: it has their
+ * names alone. */
+FB_MUST_USE fb_status fb_verify_place_files(const char *spec, const char *folder,
+                                            fb_text *out);
 
 #endif

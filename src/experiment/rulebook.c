@@ -152,6 +152,7 @@ bool fb_rulebook_judge(const fb_evidence *evidence, fb_text *reasons,
         if (!holds[i])
             fb_text_printf(reasons, "%s%s", closed ? "" : "; ", fb_text_string(&why));
         closed &= holds[i];
+        reasons->failed |= why.failed;
         fb_text_clear(&why);
     }
     return closed;

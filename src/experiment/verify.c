@@ -169,7 +169,8 @@ static void check_hash(const fb_results *results, fb_text *problems)
     char sha256[FB_HASH_HEX];
 
     fb_hash_bytes(results->certificate, strlen(results->certificate), sha256);
-    if (strcmp(sha256, results->certificate_sha256) != 0)
+    if (results->certificate_sha256 == NULL ||
+        strcmp(sha256, results->certificate_sha256) != 0)
         add_problem(problems, "table certificate: the body does not have the hash that "
                               "stands beside it");
 }

@@ -46,7 +46,8 @@ typedef struct fb_verified_cell {
 typedef struct fb_verified {
     fb_verified_cell *cells; /* [n] */
     int n, n_equal, n_near;
-    char *host; /* JSON: the machine that ran them again */
+    char *host;   /* JSON: the machine that ran them again; NULL: none were */
+    char *kernel; /* with which */
 } fb_verified;
 
 /* Runs cells again, each by itself (all: as one run), in a file of their own that is

@@ -2,14 +2,11 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "base/json.h"
 #include "base/memory.h"
 #include "base/time.h"
-#include "experiment/verify.h"
-#include "store/cover.h"
+#include "experiment/verify_inside.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,16 +117,18 @@ typedef struct again {
     const folder *where;
     int64_t begin_ns;
     int done, n;
-
 } again;
 
-/* "KEY=VALUE" where what means something to a filter stands for any character: it may
- * let more cells pass, never fewer. */
+enum { LONGEST_VALUE = 400 }; /* a filter sees no more than 512 bytes of a name */
+
+/* "KEY=VALUE" where what means something to a filter stands for any character, and the
+ * end of a long value for any end: it may let more cells pass, never fewer. */
 static void add_item(fb_text *out, const char *key, const char *value)
 {
     fb_text_printf(out, "%s%s=", out->n > 0 ? "," : "", key);
-    for (; *value != '\0'; value++)
+    for (int n = 0; *value != '\0' && n < LONGEST_VALUE; value++, n++)
         fb_text_add(out, strchr("*,()", *value) != NULL ? "?" : value, 1);
+    if (*value != '\0') fb_text_puts(out, "*");
 }
 
 static fb_status make_filter(fb_filter **out, const fb_results *r,
@@ -209,124 +208,27 @@ static fb_status run_each(again *a, const fb_verified *chosen)
     return status;
 }
 
-/* --- comparing --- */
-
-static bool is_same_text(const char *a, const char *b)
-{
-    return strcmp(a == NULL ? "" : a, b == NULL ? "" : b) == 0;
-}
-
-static const char *budget_of(const fb_results *r, const fb_result_cell *cell)
-{
-    return cell->budget < 0 ? "full" : r->budgets[cell->budget].asked;
-}
-
-static bool is_same_cell(const fb_results *r, const fb_result_cell *a,
-                         const fb_results *s, const fb_result_cell *b)
-{
-    const fb_result_sample *x = &r->samples[a->sample], *y = &s->samples[b->sample];
-    const fb_result_task *t = &r->tasks[x->task], *u = &s->tasks[y->task];
-
-    return a->seed == b->seed && is_same_text(x->key, y->key) &&
-           is_same_text(t->kind, u->kind) && is_same_text(t->params, u->params) &&
-           is_same_text(t->data_sha256, u->data_sha256) &&
-           is_same_text(r->rules[a->rule].label, s->rules[b->rule].label) &&
-           is_same_text(budget_of(r, a), budget_of(s, b));
-}
-
-static int find_cell(const fb_results *r, const fb_result_cell *cell,
-                     const fb_results *in)
-{
-    for (int i = 0; i < in->n_cells; i++)
-        if (is_same_cell(r, cell, in, &in->cells[i])) return i;
-    return -1;
-}
-
-static bool has_near_scores(const fb_result_cell *a, const fb_result_cell *b)
-{
-    for (int i = 0; i < a->n_scores; i++) {
-        double value;
-
-        if (!fb_result_score(b, a->scores[i].metric, &value)) return false;
-        if (!(fabs(value - a->scores[i].value) <=
-              FB_VERIFY_TOLERANCE * fmax(1, fabs(a->scores[i].value))))
-            return false;
-    }
-    return a->n_scores == b->n_scores;
-}
-
-/* What a backend that promises no bits has to give again. */
-static bool is_near(const fb_result_cell *a, const fb_result_cell *b)
-{
-    return is_done(b) && is_same_text(a->kept_sha256, b->kept_sha256) &&
-           is_same_text(a->answer_tokens, b->answer_tokens) &&
-           is_same_text(a->stop, b->stop) && a->budget_bytes == b->budget_bytes &&
-           is_same_text(a->trace_context, b->trace_context) &&
-           is_same_text(a->trace_answer, b->trace_answer) && has_near_scores(a, b);
-}
-
-/* Of two files, each with its store. */
-typedef struct side {
-    fb_store *store;
-    const fb_results *results;
-} side;
-
-static fb_status compare_covers(fb_verified_cell *out, side was, side is, int made)
-{
-    fb_cover *before = NULL, *now = NULL;
-    fb_text differs = {0};
-    fb_status status = fb_store_cover(&before, was.store, was.results, out->cell);
-
-    if (status == FB_OK) status = fb_store_cover(&now, is.store, is.results, made);
-    for (int t = 0; status == FB_OK && t < FB_COVER_TABLES; t++)
-        if (!before->tables[t].is_made)
-            fb_cover_add_differences(&before->tables[t], &now->tables[t], &differs);
-    if (status == FB_OK) status = fb_text_status(&differs);
-    if (status == FB_OK && differs.n > 0) {
-        out->differs = fb_strdup(fb_text_string(&differs));
-        if (out->differs == NULL)
-            status = fb_fail(FB_NO_MEMORY, "no memory to compare");
-    }
-    fb_text_clear(&differs);
-    fb_free(before);
-    fb_free(now);
-    return status;
-}
-
-static fb_status compare_one(fb_verified *all, fb_verified_cell *out, side was, side is)
-{
-    const fb_result_cell *cell = &was.results->cells[out->cell];
-    const int made = find_cell(was.results, cell, is.results);
-
-    if (made < 0) {
-        out->differs = fb_strdup("it was not made again");
-        return out->differs != NULL ? FB_OK : fb_fail(FB_NO_MEMORY, "no memory");
-    }
-    FB_TRY(compare_covers(out, was, is, made));
-    out->is_equal = out->differs == NULL;
-    out->is_near = !out->is_equal && strncmp(was.results->kernel, "native.", 7) != 0 &&
-                   is_near(cell, &is.results->cells[made]);
-    all->n_equal += out->is_equal;
-    all->n_near += out->is_near;
-    return FB_OK;
-}
+/* --- the whole --- */
 
 static fb_status keep_host(fb_verified *out, const fb_results *made)
 {
     out->host = fb_strdup(made->host == NULL ? "{}" : made->host);
-    return out->host != NULL ? FB_OK : fb_fail(FB_NO_MEMORY, "no memory to compare");
+    out->kernel = fb_strdup(made->kernel == NULL ? "" : made->kernel);
+    return out->host != NULL && out->kernel != NULL
+               ? FB_OK
+               : fb_fail(FB_NO_MEMORY, "no memory to compare");
 }
 
-static fb_status compare_all(fb_verified *out, side was, const folder *where)
+static fb_status compare_all(fb_verified *out, fb_verify_side was, const folder *where)
 {
-    side is = {0};
+    fb_verify_side is = {0};
     fb_status status = fb_store_open_read(&is.store, where->file);
 
     if (status == FB_OK)
         status = fb_store_read(is.store, was.results->spec_sha256, &is.results);
     if (status == FB_OK) status = keep_host(out, is.results);
     for (int i = 0; i < out->n && status == FB_OK; i++)
-        status = compare_one(out, &out->cells[i], was, is);
+        status = fb_verify_compare(out, &out->cells[i], was, is);
     fb_results_free(is.results);
     fb_store_close(is.store);
     return status;
@@ -346,7 +248,8 @@ fb_status fb_verify_cells(fb_verified *out, fb_store *store, const fb_results *r
     a.where = &where;
     a.n = out->n;
     status = options->cells < 0 ? run_some(&a, NULL) : run_each(&a, out);
-    if (status == FB_OK) status = compare_all(out, (side){store, results}, &where);
+    if (status == FB_OK)
+        status = compare_all(out, (fb_verify_side){store, results}, &where);
     remove_folder(&where);
     return status;
 }
@@ -357,5 +260,6 @@ void fb_verified_clear(fb_verified *verified)
         fb_free(verified->cells[i].differs);
     fb_free(verified->cells);
     fb_free(verified->host);
+    fb_free(verified->kernel);
     *verified = (fb_verified){0};
 }

@@ -130,13 +130,14 @@ void fb_analysis_free(fb_analysis *analysis); /* takes NULL */
     "5 % of the operations that read the context), full and random beside them, no "   \
     "cell missing. Else it is open, and what does not hold is named; "                 \
     "docs/RULEBOOK.md "                                                                \
-    "has the conditions. Whether cells were run again (flexbudget verify) is "       \
+    "has the conditions. Whether cells were run again (flexbudget verify) is "         \
     "stated "                                                                          \
     "beside."
 #define FB_SIGNATURE_WORDS                                                             \
     "The signature is all that must agree before two numbers may be compared: m "      \
-    "model, k kernel, p protocol, g protection, b budgets, c compute quota, t tasks "  \
-    "with versions, n samples, s seeds, v version of the program."
+    "model, h chat template, k kernel, p protocol, g protection, b budgets, c "        \
+    "compute quota, t tasks with versions and data, n samples, s seeds, v version of " \
+    "the program."
 #define FB_MEMORY_WORDS                                                                \
     "Memory: keys and values at their most in each phase, as the allocator counted "   \
     "them, each cell's own. Resident is what is kept, peak the most before the "       \

@@ -224,6 +224,15 @@ static void add_verified(fb_text *text, const fb_results *r)
                        (long long)r->n_verified, (long long)r->n_verified_equal);
 }
 
+static void add_made(fb_text *text, const fb_results *r)
+{
+    fb_export_string(text, "program", r->program);
+    fb_export_string(text, "kernel", r->kernel);
+    fb_export_string(text, "protocol", r->protocol);
+    fb_export_string(text, "model_sha256", r->model.sha256);
+    fb_export_string(text, "template_sha256", r->model.template_sha256);
+}
+
 void fb_analysis_print_json(fb_text *text, const fb_analysis *a)
 {
     fb_text_puts(text, "{\"format\":1,");
@@ -231,6 +240,7 @@ void fb_analysis_print_json(fb_text *text, const fb_analysis *a)
     fb_export_string(text, "class", a->results->class_name);
     fb_export_string(text, "class_reasons", a->results->class_reasons);
     add_verified(text, a->results);
+    add_made(text, a->results);
     fb_export_string(text, "digest", a->results->digest);
     fb_export_string(text, "baseline",
                      a->baseline < 0 ? NULL : a->results->rules[a->baseline].label);
@@ -276,6 +286,17 @@ static void add_words(fb_text *text, const char *const *words, int n)
     }
 }
 
+/* Rows of several files are put below each other by others: each says whose it is. */
+static void add_setting(fb_text *text, const fb_analysis *a)
+{
+    const char *words[] = {a->results->class_name, a->results->protocol, a->signature};
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        fb_text_puts(text, ",");
+        fb_export_field(text, words[i] == NULL ? "" : words[i]);
+    }
+}
+
 static void add_line(fb_text *text, const fb_analysis *a, const fb_table *table,
                      const fb_row *row)
 {
@@ -295,6 +316,7 @@ static void add_line(fb_text *text, const fb_analysis *a, const fb_table *table,
         fb_text_puts(text, ",");
         add_real(text, row, c, "");
     }
+    add_setting(text, a);
     fb_text_puts(text, "\r\n");
 }
 
@@ -305,7 +327,7 @@ void fb_analysis_print_csv(fb_text *text, const fb_analysis *a)
         fb_text_printf(text, ",%s", counts[c].name);
     for (int c = 0; c < N_REALS; c++)
         fb_text_printf(text, ",%s", reals[c].name);
-    fb_text_puts(text, "\r\n");
+    fb_text_puts(text, ",class,protocol,signature\r\n");
     for (int t = 0; t < a->n_tables; t++)
         for (int r = 0; r < a->tables[t].n_rows; r++)
             add_line(text, a, &a->tables[t], &a->tables[t].rows[r]);

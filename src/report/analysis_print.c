@@ -5,7 +5,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "report/analysis_parts.h"
+#include "report/unlike.h"
 
 #include <math.h>
 #include <string.h>
@@ -413,6 +413,16 @@ static void print_legend(fb_text *text, const fb_analysis *a)
     fb_text_clear(&words);
 }
 
+static void print_made(fb_text *text, const fb_results *results)
+{
+    fb_text words = {0};
+
+    fb_say_made(&words, results);
+    fb_say_wrapped(text, fb_text_string(&words));
+    text->failed |= words.failed;
+    fb_text_clear(&words);
+}
+
 void fb_analysis_print_text(fb_text *text, const fb_analysis *a)
 {
     print_unfinished(text, a);
@@ -442,5 +452,6 @@ void fb_analysis_print_text(fb_text *text, const fb_analysis *a)
         fb_analysis_print_memory(text, a, &a->tables[t]);
     }
     if (a->n_tables > 0) print_legend(text, a);
+    print_made(text, a->results);
     fb_text_printf(text, "%s\n", a->signature);
 }

@@ -1,18 +1,19 @@
 /* analysis_signature.c - one line of all that must agree before two numbers may be
  * compared.
  *
- *   fb1|m:3f2a9c|k:native.f32.kv32|p:prefill.agnostic.original|g:4+16|b:10%,20%|c:cap5|
- *   t:niah.1|n:300|s:1|v:0.1.0
+ *   fb1|m:3f2a9c|h:chatml.9c41d0|k:native.f32.kv32|p:prefill.agnostic.original|g:4+16|b:10%,20%|
+ *   c:cap5|t:niah.1|n:300|s:1|v:0.1.0
  *
  * (k:torch-2.13.0.cuda:0.bf16.kv32 of PyTorch: version, device, precision.)
  *
- * m model, k kernel, p protocol, g protection, b budgets, c compute, t tasks with
- * versions, n samples, s seeds, v version of the program. What a file
+ * m model, h chat template, k kernel, p protocol, g protection, b budgets, c compute, t tasks with
+ * versions (and their data: jsonl.1.45ab12), n samples, s seeds, v version of the program. What a file
  * does not tell is a question mark. Budgets and tasks are sorted: in which order they
  * were listed changes no number.
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/json.h"
 #include "report/analysis_parts.h"
 
 #include <ctype.h>
@@ -70,6 +71,21 @@ static int next_of(const fb_results *r, int n, int last, compare *order)
     return next;
 }
 
+/* Which of the program's templates, and the hash of the text that the file has. */
+static void add_template(fb_text *text, const fb_store_model *model)
+{
+    fb_json *facts = NULL;
+    const char *family;
+
+    if (model->facts == NULL ||
+        fb_json_parse(&facts, model->facts, strlen(model->facts)) != FB_OK)
+        facts = NULL;
+    family = fb_json_string(fb_json_get(facts, "template"));
+    fb_text_printf(text, "%s.%.6s", or_unknown(family),
+                   or_unknown(model->template_sha256));
+    fb_json_free(facts);
+}
+
 /* --- the whole --- */
 
 void fb_say_signature(fb_text *text, const fb_analysis *analysis)
@@ -84,9 +100,10 @@ void fb_say_signature(fb_text *text, const fb_analysis *analysis)
         for (int row = 0; row < table->n_rows; row++)
             if (table->rows[row].n_seeds > n_seeds) n_seeds = table->rows[row].n_seeds;
     }
-    fb_text_printf(text, "fb1|m:%.6s|k:%s|p:%s|g:%s|b:", or_unknown(r->model.sha256),
-                   or_unknown(r->kernel), or_unknown(r->protocol),
-                   or_unknown(r->protection));
+    fb_text_printf(text, "fb1|m:%.6s|h:", or_unknown(r->model.sha256));
+    add_template(text, &r->model);
+    fb_text_printf(text, "|k:%s|p:%s|g:%s|b:", or_unknown(r->kernel),
+                   or_unknown(r->protocol), or_unknown(r->protection));
     for (int i = 0, at = -1; i < r->n_budgets; i++) {
         at = next_of(r, r->n_budgets, at, by_size);
         fb_text_printf(text, "%s%s", i == 0 ? "" : ",", r->budgets[at].asked);
@@ -96,6 +113,8 @@ void fb_say_signature(fb_text *text, const fb_analysis *analysis)
         at = next_of(r, r->n_tasks, at, by_kind);
         fb_text_printf(text, "%s%s.%lld", i == 0 ? "" : ",", r->tasks[at].kind,
                        (long long)r->tasks[at].version);
+        if (r->tasks[at].data_sha256 != NULL)
+            fb_text_printf(text, ".%.6s", r->tasks[at].data_sha256);
     }
     fb_text_printf(text, "|n:%d|s:%d|v:", n_samples, n_seeds);
     add_version(text, r->program);

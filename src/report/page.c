@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "report/page.h"
+#include "report/unlike.h"
 
 #include "base/embed.h"
 #include "base/file.h"
@@ -224,6 +225,20 @@ static void masthead(const fb_page *page, int n_parts)
     fb_text_puts(page->out, "</span></div>\n");
 }
 
+/* What keeps the numbers of this part apart from those of the first. */
+static void unlike(const fb_page *page, const fb_results *first)
+{
+    fb_text words = {0};
+
+    if (fb_say_unlike(&words, first, page->results))
+        fb_html(
+            page->out,
+            "<p class=\"cap wrap\"><b>Not to be compared number by number with part "
+            "1</b>: part 1 and this one differ in %s.</p>\n",
+            fb_text_string(&words));
+    fb_text_clear(&words);
+}
+
 static void experiment(const struct job *job, int i)
 {
     fb_page page;
@@ -231,6 +246,7 @@ static void experiment(const struct job *job, int i)
     if (!page_init(&page, job, i)) return;
     fb_html(page.out, "<article data-experiment=\"%d\" id=\"e%d\">\n", i, i + 1);
     masthead(&page, job->n);
+    if (i > 0) unlike(&page, job->analyses[0]->results);
     fb_page_answer(&page);
     fb_page_quality(&page);
     fb_page_differences(&page);

@@ -100,28 +100,36 @@ static fb_status read_word(fb_reader *reader, const char **out, const char *sql)
     return fb_query_close(&reader->query);
 }
 
+/* What is no JSON (a changed file) is written as null: the text around it stays whole. */
+static fb_status add_description(const char *description, fb_text *out)
+{
+    fb_json *json = NULL;
+    const char *text = description == NULL ? "" : description;
+    const fb_status status = fb_json_parse(&json, text, strlen(text));
+
+    if (status == FB_NO_MEMORY) return status;
+    fb_text_puts(out, status == FB_OK ? text : "null");
+    fb_json_free(json);
+    return FB_OK;
+}
+
 fb_status fb_store_add_hosts(fb_store *store, int64_t experiment, fb_text *out)
 {
     const fb_value id = fb_value_int(experiment);
+    fb_status status = FB_OK, closed;
     fb_query query;
-    bool is_first = true;
 
     fb_query_open(&query, store,
                   "SELECT description FROM host WHERE id IN (SELECT host_id FROM cell "
                   "WHERE experiment_id = ?1) ORDER BY sha256",
                   &id, 1);
-    for (; fb_query_next(&query); is_first = false) {
-        const char *description = fb_query_text(&query, 0);
-        fb_json *json = NULL;
-        const bool is_json =
-            description != NULL &&
-            fb_json_parse(&json, description, strlen(description)) == FB_OK;
-
-        fb_text_printf(out, "%s%s", is_first ? "" : ", ",
-                       is_json ? description : "null");
-        fb_json_free(json);
+    for (bool is_first = true; status == FB_OK && fb_query_next(&query);
+         is_first = false) {
+        fb_text_puts(out, is_first ? "" : ", ");
+        status = add_description(fb_query_text(&query, 0), out);
     }
-    return fb_query_close(&query);
+    closed = fb_query_close(&query);
+    return status != FB_OK ? status : closed;
 }
 
 static fb_status read_certificate(fb_reader *reader)

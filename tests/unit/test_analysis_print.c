@@ -64,7 +64,8 @@ static void the_text_says_what_a_person_needs(void **state)
         "the peak",
         "\n8 documents: intervals of so few are too narrow; p is exact (sign flips)\n",
         "\nsame letter: not distinguishable at 95 %",
-        "\nfb1|m:3f2a9c|k:native.f32.kv32|p:prefill.agnostic.original|g:4+16|b:20%,50%|"
+        "\nfb1|m:3f2a9c|h:?.?|k:native.f32.kv32|p:prefill.agnostic.original|g:4+16|b:"
+        "20%,50%|"
         "c:cap5|t:continuation.1,needle.1|n:16|s:1|v:0.1.0\n",
         MINUS "0.30",
         "+0.2 %",
@@ -227,7 +228,10 @@ static void csv_has_one_line_per_row_and_its_numbers(void **state)
             assert_string_equal(field[2], f->results->rules[row->rule].label);
             assert_near(strtod(field[mean], NULL), row->mean, 0);
             assert_string_equal(field[bytes], "256000");
-            assert_string_equal(field[n_columns - 1], ""); /* top1: not measured */
+            assert_string_equal(field[n_columns - 4], ""); /* top1: not measured */
+            assert_string_equal(field[n_columns - 3], "closed");
+            assert_string_equal(field[n_columns - 2], "prefill.agnostic.original");
+            assert_string_equal(field[n_columns - 1], f->analysis->signature);
         }
     assert_int_equal(*at, 0);
     fb_free(text);

@@ -27,6 +27,7 @@ static fb_run_result result;
 static fb_backend backend;
 static fb_kernel *kernels[FB_OP_COUNT];
 static fb_ops *smuggler;
+static bool is_inexact; /* the backend has another name, and promises no bits */
 
 /* Every norm comes out a little larger. */
 static fb_status planted(void *self, const fb_call *call)
@@ -34,6 +35,22 @@ static fb_status planted(void *self, const fb_call *call)
     fb_call other = *call;
 
     other.alpha *= 0.5;
+    return fb_backend_native.kernels[FB_OP_rms_norm](self, &other);
+}
+
+static fb_status far(void *self, const fb_call *call)
+{
+    fb_call other = *call;
+
+    other.alpha = 0.5;
+    return fb_backend_native.kernels[FB_OP_rms_norm](self, &other);
+}
+
+static fb_status barely(void *self, const fb_call *call)
+{
+    fb_call other = *call;
+
+    other.alpha *= 1.0001;
     return fb_backend_native.kernels[FB_OP_rms_norm](self, &other);
 }
 
@@ -65,6 +82,8 @@ static void open_with(const char *text, enum fb_op op, fb_kernel *kernel)
     kernels[op] = kernel;
     backend = fb_backend_native;
     backend.kernels = kernels;
+    if (is_inexact) backend.name = "other";
+    backend.is_exact = !is_inexact;
     assert_ok(fb_ops_open_backend(&s.ops, &backend, &options));
     smuggler = s.ops;
     assert_ok(fb_model_open(&s.model, s.ops, "builtin", &form));
@@ -83,6 +102,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     (void)state;
+    is_inexact = false;
     small_close(&s);
     test_folder_remove(folder);
     return 0;
@@ -136,6 +156,52 @@ static void what_was_run_is_run_again(void **state)
     fb_verified_clear(&some);
 }
 
+static fb_status try_verify(const char *name, fb_verified *out, fb_text *problems)
+{
+    const fb_verify_options how = {
+        .plan = s.plan, .ops = s.ops, .cells = 1, .memory = (int64_t)1 << 30};
+    const fb_results *r = NULL;
+    fb_store *store = NULL;
+    fb_status status = fb_store_open_read(&store, test_path(folder, name));
+
+    if (status == FB_OK) status = fb_store_read(store, NULL, &r);
+    if (status == FB_OK) status = fb_verify_file(store, r, name, problems);
+    if (status == FB_OK) status = fb_verify_cells(out, store, r, &how);
+    fb_results_free(r);
+    fb_store_close(store);
+    return status;
+}
+
+/* It is never taken for a changed file. */
+static void a_failing_allocation_is_said(void **state)
+{
+    const size_t before = fb_memory_now(FB_ACCOUNT_other);
+    fb_status status = FB_NO_MEMORY;
+    size_t open;
+
+    (void)state;
+    small_open(&s, TEXT("rules: [full, knorm]\n"));
+    run("a.db");
+    open = fb_memory_now(FB_ACCOUNT_other);
+    for (int64_t n = 1; status != FB_OK; n += long_or_short(1, 1 + n / 8)) {
+        fb_verified found = {0};
+        fb_text problems = {0};
+
+        fb_memory_fail_at(n);
+        status = try_verify("a.db", &found, &problems);
+        fb_memory_fail_at(0);
+        assert_string_equal(fb_text_string(&problems), "");
+        if (status != FB_OK && status != FB_NO_MEMORY)
+            fail_msg("allocation %lld: %s", (long long)n, fb_error_message());
+        if (status == FB_OK) assert_int_equal(found.n_equal, 1);
+        fb_verified_clear(&found);
+        fb_text_clear(&problems);
+        assert_int_equal(fb_memory_now(FB_ACCOUNT_other), open);
+    }
+    small_close(&s);
+    assert_int_equal(fb_memory_now(FB_ACCOUNT_other), before);
+}
+
 static void another_kernel_is_found(void **state)
 {
     fb_verified found;
@@ -153,6 +219,32 @@ static void another_kernel_is_found(void **state)
         assert_non_null(strstr(found.cells[i].differs, "cell.cache_sha256"));
         assert_null(strstr(found.cells[i].differs, "cell.trace")); /* the same calls */
     }
+    fb_verified_clear(&found);
+}
+
+/* On the native backend none of these would count. */
+static void a_backend_that_promises_no_bits_has_a_tolerance(void **state)
+{
+    fb_verified found;
+
+    (void)state;
+    is_inexact = true;
+    open_with(TEXT(RULES), FB_OP_rms_norm, fb_backend_native.kernels[FB_OP_rms_norm]);
+    run("a.db");
+    verify("a.db", 10, &found);
+    assert_int_equal(found.n_equal, 10);
+    fb_verified_clear(&found);
+    small_close(&s);
+    open_with(TEXT(RULES), FB_OP_rms_norm, barely);
+    verify("a.db", 10, &found);
+    assert_true(found.n_near > 0);
+    assert_int_equal(found.n_equal + found.n_near, 10);
+    fb_verified_clear(&found);
+    small_close(&s);
+    open_with(TEXT(RULES), FB_OP_rms_norm, far);
+    verify("a.db", 10, &found);
+    assert_int_equal(found.n_equal, 0);
+    assert_true(found.n_near < 10);
     fb_verified_clear(&found);
 }
 
@@ -312,7 +404,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_was_run_is_run_again, begin, end),
+        cmocka_unit_test_setup_teardown(a_failing_allocation_is_said, begin, end),
         cmocka_unit_test_setup_teardown(another_kernel_is_found, begin, end),
+        cmocka_unit_test_setup_teardown(a_backend_that_promises_no_bits_has_a_tolerance,
+                                        begin, end),
         cmocka_unit_test_setup_teardown(
             a_second_path_in_one_rule_is_found_by_running_cells_alone, begin, end),
         cmocka_unit_test_setup_teardown(a_second_path_in_one_rule_opens_the_class,
