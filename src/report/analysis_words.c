@@ -167,6 +167,7 @@ void fb_say_protocol(fb_text *text, const char *protocol)
     static const char *const words[][2] = {{"agnostic", ", question not seen"},
                                            {"aware", ", question seen"},
                                            {"original", ""},
+                                           {"new", ", scores kept"},
                                            {"compact", ", positions renumbered"}};
     size_t n = strcspn(protocol, ".");
 

@@ -41,7 +41,7 @@ static void check_peak(const fb_bound_rule *rule, numbers *r, int64_t n, int64_t
     const fb_seeded_rule seeded = {rule, number_bits(r)};
     const fb_protect protect = small_protect(r, k);
     const fb_model_facts *facts = fb_model_get_facts(the.model);
-    const int64_t entries = fb_stream_entries(facts, FB_F32, rule, k);
+    const int64_t entries = fb_stream_entries(facts, FB_F32, rule, k, false);
     const size_t before = fb_memory_now(FB_ACCOUNT_kv), budget = SLOTS * ENTRY;
     fb_variant *variant;
     const fb_kept *kept;
