@@ -65,6 +65,9 @@ static void add_tasks(const fb_job *job, fb_text *out)
         fb_text_printf(out, ", by %s", fb_bound_task_metric(job->spec->tasks[i])->name);
         if (task->cut > 0)
             fb_text_printf(out, "; %lld cut in the middle", (long long)task->cut);
+        if (task->beyond > 0)
+            fb_text_printf(out, "; %lld whole beyond the trained length",
+                           (long long)task->beyond);
         if (task->rejected > 0) {
             fb_text_puts(out, "; ");
             add_count(out, task->rejected, "record", "records");

@@ -63,6 +63,31 @@ static fb_status keep_bos_warning(const fb_runner *run)
     return fb_store_put_note(run->store, run->rows.experiment, 0, "warning", sentence);
 }
 
+/* Contexts that are longer than the model was trained for. */
+static fb_status warn_long(fb_runner *run, const fb_plan_task *task, const char *name)
+{
+    const int64_t longest = fb_model_get_facts(run->plan->model)->longest;
+
+    if (task->cut > 0)
+        FB_TRY(warn(run,
+                    "%lld %s of %s %s longer than the model's %lld tokens (the "
+                    "longest context has %lld); cut in the middle, same for all "
+                    "rules",
+                    (long long)task->cut, fb_plural(task->cut, "sample", "samples"),
+                    name, fb_plural(task->cut, "is", "are"), (long long)longest,
+                    (long long)task->longest_cut));
+    if (task->beyond == 0) return FB_OK;
+    return warn(
+        run,
+        "%lld %s of %s %s longer than the model's %lld tokens (the longest "
+        "context has %lld) and came in whole, since renumbered entries never stand "
+        "beyond a budget; the full cache, from which kl is measured, stands "
+        "beyond what the model was trained for",
+        (long long)task->beyond, fb_plural(task->beyond, "sample", "samples"), name,
+        fb_plural(task->beyond, "is", "are"), (long long)longest,
+        (long long)task->longest_beyond);
+}
+
 static fb_status warn_tasks(fb_runner *run)
 {
     const fb_plan *plan = run->plan;
@@ -72,15 +97,7 @@ static fb_status warn_tasks(fb_runner *run)
         const char *name = fb_bound_task_get(plan->spec->tasks[i])->name;
 
         FB_TRY(keep_notes(run, i));
-        if (task->cut > 0)
-            FB_TRY(warn(run,
-                        "%lld %s of %s %s longer than the model's %lld tokens (the "
-                        "longest context has %lld); cut in the middle, same for all "
-                        "rules",
-                        (long long)task->cut, fb_plural(task->cut, "sample", "samples"),
-                        name, fb_plural(task->cut, "is", "are"),
-                        (long long)fb_model_get_facts(plan->model)->longest,
-                        (long long)task->longest_cut));
+        FB_TRY(warn_long(run, task, name));
         if (task->unknown > 0)
             FB_TRY(warn(run,
                         "%lld %s of %s %s characters that the Unicode of PCRE2 (see "

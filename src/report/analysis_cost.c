@@ -54,10 +54,15 @@ static double share(int64_t part, int64_t whole)
     return whole > 0 ? (double)part / (double)whole : (double)NAN;
 }
 
-static void add_marks(fb_row *row, const fb_result_cell *cell)
+static void add_marks(fb_row *row, const fb_result_cell *cell,
+                      const fb_result_sample *sample, int64_t trained)
 {
     double lost;
 
+    row->n_beyond += cell->budget < 0 && trained > 0 &&
+                     sample->context_tokens + sample->question_tokens > trained;
+    row->n_over += cell->budget >= 0 && cell->tail_bytes > cell->budget_bytes;
+    row->tail_bytes = fmax(row->tail_bytes, (double)cell->tail_bytes);
     row->n_fallback += cell->fallback;
     row->n_shrunk += cell->shrunk;
     row->n_without_choice +=
@@ -88,6 +93,7 @@ static fb_status add_cell(struct sums *sums, const fb_result_cell *cell,
 fb_status fb_analysis_cost(fb_row *row, const fb_table *table,
                            const fb_analyser *analyser)
 {
+    const int64_t trained = fb_trained_length(&analyser->results->model);
     struct sums sums = {0};
 
     for (int s = 0; s < table->n_samples; s++) {
@@ -97,7 +103,8 @@ fb_status fb_analysis_cost(fb_row *row, const fb_table *table,
 
         for (int c = 0; c < n; c++) {
             if (strcmp(cells[c].status, "done") != 0) continue;
-            add_marks(row, &cells[c]);
+            add_marks(row, &cells[c], &analyser->results->samples[table->samples[s]],
+                      trained);
             FB_TRY(add_cell(&sums, &cells[c], analyser->store));
         }
         if (n > row->n_seeds) row->n_seeds = n;

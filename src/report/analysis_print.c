@@ -270,6 +270,22 @@ static void print_few(fb_text *text, const fb_table *table)
     fb_text_puts(text, "\n");
 }
 
+/* What the budget does not bound, in per cent of it. */
+static void print_tail(fb_text *text, const fb_table *table)
+{
+    const double budget = fb_table_budget_bytes(table);
+    double tail = 0;
+
+    for (int r = 0; r < table->n_rows; r++)
+        if (table->rows[r].tail_bytes > tail) tail = table->rows[r].tail_bytes;
+    if (!(tail > 0) || !(budget > 0)) return;
+    fb_text_puts(text, "question and answer stand beside the budget: up to ");
+    fb_say_bytes(text, tail);
+    fb_text_puts(text, " more, ");
+    fb_say_percent(text, tail / budget);
+    fb_text_puts(text, " of it, the same for every rule\n");
+}
+
 static void print_marks(fb_text *text, const fb_analysis *a, const fb_table *table)
 {
     for (int r = 0; r < table->n_rows; r++) {
@@ -284,6 +300,12 @@ static void print_marks(fb_text *text, const fb_analysis *a, const fb_table *tab
                                           : "had no entry to choose");
         print_mark(text, rule, row->n_first_lost,
                    "lost the first token in most heads, which models lean on (sink)");
+        print_mark(text, rule, row->n_beyond,
+                   "stood beyond the length that the model was trained for, and kl is "
+                   "measured from them");
+        print_mark(
+            text, rule, row->n_over,
+            "over budget in decode: question and answer took more than the budget");
     }
     if (table->n_left_out > 0) {
         fb_say_count(text, table->n_left_out, "sample");
@@ -352,6 +374,7 @@ void fb_analysis_print_text(fb_text *text, const fb_analysis *a)
         print_floor(text, a, &a->tables[t]);
         print_few(text, &a->tables[t]);
         print_failures(text, a, &a->tables[t]);
+        print_tail(text, &a->tables[t]);
         print_marks(text, a, &a->tables[t]);
         print_power_of_pairs(text, a, &a->tables[t]);
         if (!isnan(a->tables[t].smallest_effect)) {
