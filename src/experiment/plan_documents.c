@@ -447,6 +447,9 @@ static fb_status emit(void *self, const fb_document *document)
         fb_plan_sample_clear(&samples[i]);
     fb_free(samples);
     if (status == FB_OK) m->plan->tasks[m->task].documents++;
+    if (status == FB_OK && n > 1 &&
+        fb_values_is(&m->plan->spec->values, FB_SET_query, "aware"))
+        m->plan->tasks[m->task].apart += n;
     return status;
 }
 

@@ -116,6 +116,63 @@ static fb_status warn_tasks(fb_runner *run)
     return FB_OK;
 }
 
+/* --- contexts with several questions --- */
+
+/* What a reader may want to know, and nobody has to be told. */
+static fb_status remark(fb_runner *run, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static fb_status remark(fb_runner *run, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (run->options->only != NULL) return FB_OK;
+    return fb_store_put_note(run->store, run->rows.experiment, 0, "note", text);
+}
+
+static fb_status remark_apart(fb_runner *run)
+{
+    int64_t apart = 0;
+
+    for (int i = 0; i < run->plan->spec->n_tasks; i++)
+        apart += run->plan->tasks[i].apart;
+    if (apart == 0) return FB_OK;
+    return remark(run,
+                  "query aware: the question is part of the text, so contexts with several "
+                  "questions were read and compressed again for each of the %lld",
+                  (long long)apart);
+}
+
+static fb_status remark_questions(fb_runner *run)
+{
+    const fb_plan *plan = run->plan;
+    int contexts = 0, questions = 0;
+
+    for (int i = 0; i < plan->n_documents; i++) {
+        contexts += plan->documents[i].n_samples > 1;
+        if (plan->documents[i].n_samples > 1)
+            questions += plan->documents[i].n_samples;
+    }
+    FB_TRY(remark_apart(run));
+    if (contexts == 0) return FB_OK;
+    for (int r = 0; r < plan->spec->n_rules; r++)
+        if (fb_run_knows_question(plan, r))
+            FB_TRY(remark(run,
+                          "%s reads the question: %d %s with several questions %s "
+                          "compressed again for each of the %d, and each of its cells is "
+                          "charged for that",
+                          plan->spec->rules[r].label, contexts,
+                          fb_plural(contexts, "context", "contexts"),
+                          fb_plural(contexts, "was", "were"), questions));
+    return FB_OK;
+}
+
+/* --- rules --- */
+
 typedef struct marks {
     int64_t fallback, shrunk, no_choice, failed;
 } marks;
@@ -201,9 +258,12 @@ static fb_status finish(fb_runner *run, const fb_results *results)
     memcpy(run->result->digest, results->digest, sizeof run->result->digest);
     if (run->options->only == NULL) /* what an earlier run said may hold no longer */
         FB_TRY(fb_store_drop_notes(run->store, run->rows.experiment, "warning"));
+    if (run->options->only == NULL)
+        FB_TRY(fb_store_drop_notes(run->store, run->rows.experiment, "note"));
     FB_TRY(keep_bos_warning(run));
     FB_TRY(warn_backend(run));
     FB_TRY(warn_tasks(run));
+    FB_TRY(remark_questions(run));
     for (int i = 0; i < results->n_rules; i++)
         FB_TRY(warn_rule(run, results, i));
     return certify(run, results);

@@ -1,5 +1,8 @@
 /* run_sample.c - the variants of a sample, in groups that fit the memory.
  *
+ * Where several questions are asked on a document, a group that is the same for all of them
+ * answers one after the other.
+ *
  * A group is answered as one batch, so each weight is read once per step for all of its
  * variants. How many they are changes no bit of a result.
  *
@@ -12,6 +15,7 @@
 #include "base/time.h"
 #include "experiment/run_inside.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -21,11 +25,13 @@ enum {
 
 typedef struct group {
     fb_runner *run;
+    int n_questions, stride; /* cells between those of a variant for two of them */
+    int at;                  /* the one at work, and what it is */
     const fb_plan_sample *sample;
     fb_question question;
     fb_answer_options options;
     bool may_mask;
-    const fb_cell *cell[MOST];
+    const fb_cell *cell[MOST]; /* for the first question */
     fb_variant *variant[MOST];
     int64_t evict_ns[MOST];
     int n;
@@ -59,17 +65,48 @@ static fb_status is_done(void *self, const int32_t *ids, int64_t n, bool *out)
     return fb_run_has_stopped(g->run->plan, g->sample, ids, n, out);
 }
 
+/* --- questions --- */
+
+/* The cell of variant i for the question at work. */
+static const fb_cell *cell_of(const group *g, int i)
+{
+    return g->cell[i] + g->at * g->stride;
+}
+
+/* `first`: the first cell for the first question. */
+static void pose(group *g, const fb_cell *first, int question)
+{
+    g->at = question;
+    g->sample = &g->run->plan->samples[first[question * g->stride].sample];
+    g->question = fb_run_question(g->sample);
+    g->options = fb_run_answer_options(g->sample);
+    g->options.is_done = is_done;
+    g->options.self = g;
+}
+
+/* What all its questions say of a cell that has no variant. */
+static fb_status store_failures(const group *g, const fb_cell *cell, const char *reason)
+{
+    char text[512];
+
+    (void)snprintf(text, sizeof text, "%s", reason); /* lent until the next failure */
+    for (int q = 0; q < g->n_questions; q++)
+        FB_TRY(fb_run_store_failure(g->run, cell + q * g->stride, text));
+    return FB_OK;
+}
+
 /* --- answering --- */
 
 /* Variants [first, first + n), which were asked together. */
 static fb_status store_answers(group *g, int first, int n, int64_t ns, bool shared)
 {
-    fb_outcome outcome = {.answer_ns = ns, .answer_shared = shared};
+    fb_outcome outcome = {
+        .answer_ns = ns, .answer_shared = shared, .evict_shared = g->n_questions > 1};
 
     for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
         outcome.peak[a] = fb_memory_peak((fb_account)a);
     for (int i = 0; i < n; i++) {
-        outcome.cell = g->cell[first + i];
+        outcome.cell = cell_of(g, first + i);
         outcome.variant = g->variant[first + i];
         outcome.answer = &g->answer[i];
         outcome.evict_ns = g->evict_ns[first + i];
@@ -155,7 +192,7 @@ static fb_status answer(group *g, int first, int n, bool with_twin)
     if (!is_own_fault(g, status)) return status;
     if (n > 1) return answer_apart(g, first, n);
     if (!with_twin)
-        return fb_run_store_failure(g->run, g->cell[first], fb_error_message());
+        return fb_run_store_failure(g->run, cell_of(g, first), fb_error_message());
     FB_TRY(compare_apart(g));
     return answer(g, first, 1, false);
 }
@@ -173,21 +210,41 @@ static fb_status answer_group(group *g)
 {
     fb_status status = FB_OK;
 
-    if (g->n > 0) status = answer(g, 0, g->n, g->twin != NULL);
+    for (int q = 0; status == FB_OK && g->n > 0 && q < g->n_questions; q++) {
+        pose(g, g->cell[0], q);
+        status = answer(g, 0, g->n, g->twin != NULL);
+        fb_run_reset_peaks(g->run);
+        if (status == FB_OK) status = fb_run_check_stop(g->run);
+    }
     clear_group(g);
-    fb_run_reset_peaks(g->run);
-    if (status == FB_OK) status = fb_run_check_stop(g->run);
     return status;
 }
 
 /* --- forming groups --- */
 
+/* Bytes of an answer of one variant, whichever the question. */
+static double longest_answer(const group *g, const fb_cell *cell)
+{
+    const fb_plan *plan = g->run->plan;
+    double most = 0;
+
+    for (int q = 0; q < g->n_questions; q++) {
+        const fb_plan_sample *sample = &plan->samples[cell[q * g->stride].sample];
+        const fb_question question = fb_run_question(sample);
+        const fb_answer_options options = fb_run_answer_options(sample);
+        const double bytes = (double)fb_answer_bytes(
+            fb_model_get_facts(plan->model), plan->shape.type, &question, &options);
+
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
 /* Bytes in use once the cell is in the group too and all of it is answered. */
 static double bytes_with(const group *g, const fb_cell *cell, bool masked)
 {
     const fb_plan *plan = g->run->plan;
-    const double each = (double)fb_answer_bytes(
-        fb_model_get_facts(plan->model), plan->shape.type, &g->question, &g->options);
+    const double each = longest_answer(g, cell);
     const double arena = fb_run_cell_bytes(plan, cell);
     const double mask = (double)fb_cache_total(fb_reading_cache(g->run->reading));
     const bool has_twin = masked || g->twin != NULL;
@@ -275,7 +332,7 @@ static fb_status add(group *g, const fb_cell *cell)
     }
     fb_ops_reset(g->run->ops);
     if (!fb_run_is_own_fault(status)) return status;
-    return fb_run_store_failure(g->run, cell, fb_error_message());
+    return store_failures(g, cell, fb_error_message());
 }
 
 static fb_status run_cells(group *g, const fb_cell *cells, int n)
@@ -319,23 +376,25 @@ static bool has_many_for_masks(const group *g, const fb_cell *cells, int n)
     return many >= FEWEST_MASKS;
 }
 
-fb_status fb_run_sample(fb_runner *run, const fb_cell *cells, int n)
+fb_status fb_run_shared(fb_runner *run, const fb_cell *cells, int n, int n_questions)
 {
     group *g = fb_zalloc(FB_ACCOUNT_other, sizeof *g);
-    const fb_plan_sample *sample = &run->plan->samples[cells->sample];
     fb_status status;
 
     if (g == NULL) return fb_fail(FB_NO_MEMORY, "no memory for the run");
     g->run = run;
-    g->sample = sample;
-    g->question = fb_run_question(sample);
-    g->options = fb_run_answer_options(sample);
-    g->options.is_done = is_done;
-    g->options.self = g;
+    g->n_questions = n_questions;
+    g->stride = n;
+    pose(g, cells, 0);
     g->may_mask = !fb_spec_streams(run->plan->spec) && has_many_for_masks(g, cells, n);
     status = foresee(g, cells, n);
     if (status == FB_OK) status = run_cells(g, cells, n);
     clear_group(g);
     fb_free(g);
     return status;
+}
+
+fb_status fb_run_sample(fb_runner *run, const fb_cell *cells, int n)
+{
+    return fb_run_shared(run, cells, n, 1);
 }
