@@ -69,8 +69,9 @@ typedef struct fb_plan_task {
     int64_t documents, samples, cut, rejected;
     int64_t longest_cut; /* tokens of the longest context before it was cut */
     int64_t beyond,
-        longest_beyond;    /* samples whose context is, and its tokens at most */
-    int64_t apart; /* samples of contexts with several questions that `aware` takes apart */
+        longest_beyond; /* samples whose context is, and its tokens at most */
+    int64_t
+        apart; /* samples of contexts with several questions that `aware` takes apart */
     int64_t unknown;       /* samples with characters of a newer Unicode */
     int64_t lost;          /* samples whose context has text without tokens */
     char *first_rejection; /* NULL: none */

@@ -141,10 +141,11 @@ static fb_status remark_apart(fb_runner *run)
     for (int i = 0; i < run->plan->spec->n_tasks; i++)
         apart += run->plan->tasks[i].apart;
     if (apart == 0) return FB_OK;
-    return remark(run,
-                  "query aware: the question is part of the text, so contexts with several "
-                  "questions were read and compressed again for each of the %lld",
-                  (long long)apart);
+    return remark(
+        run,
+        "query aware: the question is part of the text, so contexts with several "
+        "questions were read and compressed again for each of the %lld",
+        (long long)apart);
 }
 
 static fb_status remark_questions(fb_runner *run)
@@ -154,20 +155,20 @@ static fb_status remark_questions(fb_runner *run)
 
     for (int i = 0; i < plan->n_documents; i++) {
         contexts += plan->documents[i].n_samples > 1;
-        if (plan->documents[i].n_samples > 1)
-            questions += plan->documents[i].n_samples;
+        if (plan->documents[i].n_samples > 1) questions += plan->documents[i].n_samples;
     }
     FB_TRY(remark_apart(run));
     if (contexts == 0) return FB_OK;
     for (int r = 0; r < plan->spec->n_rules; r++)
         if (fb_run_knows_question(plan, r))
-            FB_TRY(remark(run,
-                          "%s reads the question: %d %s with several questions %s "
-                          "compressed again for each of the %d, and each of its cells is "
-                          "charged for that",
-                          plan->spec->rules[r].label, contexts,
-                          fb_plural(contexts, "context", "contexts"),
-                          fb_plural(contexts, "was", "were"), questions));
+            FB_TRY(
+                remark(run,
+                       "%s reads the question: %d %s with several questions %s "
+                       "compressed again for each of the %d, and each of its cells is "
+                       "charged for that",
+                       plan->spec->rules[r].label, contexts,
+                       fb_plural(contexts, "context", "contexts"),
+                       fb_plural(contexts, "was", "were"), questions));
     return FB_OK;
 }
 
