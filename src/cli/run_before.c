@@ -48,8 +48,8 @@ static void add_grid(const fb_job *job, const fb_outline *outline, fb_text *out)
     add_count(out, outline->cells, "cell", "cells");
     fb_text_puts(out, "; ");
     add_count(out, outline->contexts, "context", "contexts");
-    fb_text_puts(out,
-                 fb_spec_streams(spec) ? " read anew by each cell\n" : " read once\n");
+    fb_text_puts(out, fb_spec_streams(spec) ? " read anew for each budget of a rule\n"
+                                            : " read once\n");
 }
 
 static void add_tasks(const fb_job *job, fb_text *out)

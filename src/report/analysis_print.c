@@ -335,6 +335,24 @@ static void print_failures(fb_text *text, const fb_analysis *a, const fb_table *
     }
 }
 
+/* Remarks; warnings were said when it ran, and stand on the page. */
+static void print_notes(fb_text *text, const fb_analysis *a)
+{
+    static const char level[] = "note: ";
+
+    for (int i = 0; i < a->results->n_notes; i++) {
+        fb_text note = {0};
+
+        if (strncmp(a->results->notes[i], level, sizeof level - 1) != 0) continue;
+        fb_text_puts(&note, a->results->notes[i]);
+        fb_say_clean(&note, 0);
+        fb_text_puts(text, "\n");
+        fb_say_wrapped(text, fb_text_string(&note));
+        text->failed |= note.failed;
+        fb_text_clear(&note);
+    }
+}
+
 static void print_unfinished(fb_text *text, const fb_analysis *a)
 {
     if (!fb_analysis_is_unfinished(a)) return;
@@ -382,6 +400,7 @@ void fb_analysis_print_text(fb_text *text, const fb_analysis *a)
             fb_text_puts(text, "\n");
         }
     }
+    print_notes(text, a);
     if (a->n_tables > 0) print_legend(text, a);
     fb_text_printf(text, "%s\n", a->signature);
 }
