@@ -41,15 +41,18 @@ static void check_peak(const fb_bound_rule *rule, numbers *r, int64_t n, int64_t
     const fb_seeded_rule seeded = {rule, number_bits(r)};
     const fb_protect protect = small_protect(r, k);
     const fb_model_facts *facts = fb_model_get_facts(the.model);
-    const int64_t entries = fb_stream_entries(facts, FB_F32, rule, k, false);
+    const bool keeps = !fb_bound_rule_chooses(rule) && number_int(r, 0, 1) == 1;
+    const int64_t entries = fb_stream_entries(facts, FB_F32, rule, k, keeps);
     const size_t before = fb_memory_now(FB_ACCOUNT_kv), budget = SLOTS * ENTRY;
     fb_variant *variant;
     const fb_kept *kept;
 
     if (entries <= chunk) return; /* refused */
     fb_memory_reset_peaks();
-    assert_ok(fb_stream_in(&variant, reading, &seeded, ids, &protect,
-                           &(fb_pace){.k = entries, .chunk = chunk}));
+    assert_ok(fb_stream_in(
+        &variant, reading, &seeded, ids, &protect,
+        &(fb_pace){
+            .k = entries, .chunk = chunk, .pays_state = true, .keeps_scores = keeps}));
     holds(fb_memory_peak(FB_ACCOUNT_kv) - before <= budget * (size_t)entries);
     holds(fb_variant_bytes(variant) <= budget * (size_t)k);
     kept = &fb_variant_selection(variant)->kept;
