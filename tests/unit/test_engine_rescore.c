@@ -248,28 +248,36 @@ static void entries_compete_with_the_score_that_they_had(void **state)
     }
 }
 
-/* Of a budget below the window nothing is chosen; scores are made later, once there are some.
- * The short text falls back first. */
-static void windows_and_short_texts_leave_scores_for_later(void **state)
+static void check_filled(const char *expression, const fb_protect *protect,
+                         const fb_pace *pace)
+{
+    fb_bound_rule *rule;
+    fb_variant *variant;
+    fb_answer got;
+
+    assert_ok(fb_rule_parse(&rule, expression));
+    assert_ok(stream_by(rule, protect, pace, &variant));
+    answer(variant, &forced, &got);
+    assert_int_equal(got.highest, pace->k);
+    assert_int_equal(fb_kept_total(&got.held.kept), SLOTS * pace->k);
+    fb_answer_clear(&got);
+    fb_variant_free(variant);
+    fb_bound_rule_free(rule);
+}
+
+/* Of a budget below the window nothing is ever scored; of one where a window fits and what is
+ * protected does not, first entries have scores and newer ones leave without. */
+static void budgets_near_the_window_leave_scores_for_later(void **state)
 {
     static const char *const expressions[] = {"snapkv:window=16", "tova",
-                                              "h2o:recent=0"};
-    const fb_pace pace = {14, 3, 5, true, true};
+                                              "h2o:recent=0", "keydiff"};
+    const fb_protect ends = {FB_PROTECT_EXPERIMENT, 4, 9};
 
     (void)state;
     for (size_t i = 0; i < sizeof expressions / sizeof *expressions; i++) {
-        fb_bound_rule *rule;
-        fb_variant *variant;
-        fb_answer got;
-
-        assert_ok(fb_rule_parse(&rule, expressions[i]));
-        assert_ok(stream_by(rule, &none, &pace, &variant));
-        answer(variant, &forced, &got);
-        assert_int_equal(got.highest, 14);
-        assert_int_equal(fb_kept_total(&got.held.kept), SLOTS * 14);
-        fb_answer_clear(&got);
-        fb_variant_free(variant);
-        fb_bound_rule_free(rule);
+        check_filled(expressions[i], &none, &(fb_pace){14, 3, 5, true, true});
+        check_filled(expressions[i], &ends, &(fb_pace){20, 10, 9, true, true});
+        check_filled(expressions[i], &ends, &(fb_pace){24, 3, 10, true, true});
     }
 }
 
@@ -349,7 +357,7 @@ int main(void)
         cmocka_unit_test(a_score_of_the_entry_alone_is_the_same_kept_or_made_anew),
         cmocka_unit_test(a_score_among_others_is_another_when_it_is_kept),
         cmocka_unit_test(entries_compete_with_the_score_that_they_had),
-        cmocka_unit_test(windows_and_short_texts_leave_scores_for_later),
+        cmocka_unit_test(budgets_near_the_window_leave_scores_for_later),
         cmocka_unit_test(every_rule_with_a_score_keeps_it_or_says_why),
     };
 
