@@ -158,6 +158,9 @@ bool fb_plan_needs_text(const fb_plan_sample *sample);
  * it, all that are ever read, the answer as long as it may be but for its last token. */
 int64_t fb_plan_tokens(const fb_plan *plan, int sample);
 
+/* Entries a head that a budget (-1: none) has of n tokens. */
+int64_t fb_plan_entries(const fb_plan *plan, int budget, int64_t n);
+
 /* "20%"; "full" for -1. */
 void fb_plan_budget_text(const fb_plan *plan, int budget, char *out, size_t n);
 

@@ -12,9 +12,6 @@
  * whenever n is a power of two. */
 FB_MUST_USE fb_status fb_list_grow(void **list, int n, size_t size);
 
-/* Entries a head that a budget (-1: none) has of n tokens. */
-int64_t fb_plan_entries(const fb_plan *plan, int budget, int64_t n);
-
 /* --- tokens (plan_tokens.c) --- */
 
 FB_MUST_USE fb_status fb_plan_encode(const fb_plan *plan, const char *text,

@@ -148,6 +148,35 @@ static fb_status remark_apart(fb_runner *run)
         (long long)apart);
 }
 
+/* Whether some budget has other numbers of entries for the questions of a document. */
+static bool has_own_budgets(const fb_plan *plan, const fb_plan_document *d)
+{
+    const int64_t first = fb_plan_tokens(plan, d->first_sample);
+
+    for (int b = 0; b < plan->spec->n_budgets; b++)
+        for (int i = 1; i < d->n_samples; i++)
+            if (fb_plan_entries(plan, b, fb_plan_tokens(plan, d->first_sample + i)) !=
+                fb_plan_entries(plan, b, first))
+                return true;
+    return false;
+}
+
+static fb_status remark_budgets(fb_runner *run)
+{
+    const fb_plan *plan = run->plan;
+    int questions = 0;
+
+    for (int i = 0; i < plan->n_documents; i++)
+        if (has_own_budgets(plan, &plan->documents[i]))
+            questions += plan->documents[i].n_samples;
+    if (questions == 0) return FB_OK;
+    return remark(
+        run,
+        "question and answer count in a budget that is a share, so contexts with "
+        "several questions of other lengths came in again for each of the %d",
+        questions);
+}
+
 static fb_status remark_questions(fb_runner *run)
 {
     const fb_plan *plan = run->plan;
@@ -158,6 +187,7 @@ static fb_status remark_questions(fb_runner *run)
         if (plan->documents[i].n_samples > 1) questions += plan->documents[i].n_samples;
     }
     FB_TRY(remark_apart(run));
+    FB_TRY(remark_budgets(run));
     if (contexts == 0) return FB_OK;
     for (int r = 0; r < plan->spec->n_rules; r++)
         if (fb_run_knows_question(plan, r))
