@@ -243,7 +243,11 @@ static void add_held(const fb_bound_rule *bound, fb_text *out)
     const fb_choices *c = fb_bound_rule_choices(bound);
     const int64_t queries = fb_larger(c->window, c->queries);
 
-    if (!fb_bound_rule_streams(bound)) return;
+    if (!fb_bound_rule_streams(bound) || c->keeps_all) return;
+    fb_text_printf(out, "chunks     of %s (stream)\n",
+                   fb_bound_rule_ignores_chunks(bound)
+                       ? "any size leave the same entries"
+                       : "another size may leave other entries: chunk-dependent");
     if (queries > 0)
         fb_text_printf(out, "holds      the last %lld queries: %lld x head_dim %s",
                        (long long)queries, (long long)queries, how);

@@ -56,8 +56,8 @@ static void add_grid(const fb_job *job, const fb_outline *outline, fb_text *out)
     add_count(out, outline->cells, "cell", "cells");
     fb_text_puts(out, "; ");
     add_count(out, outline->contexts, "context", "contexts");
-    fb_text_puts(out,
-                 fb_spec_streams(spec) ? " read anew by each cell\n" : " read once\n");
+    fb_text_puts(out, fb_spec_streams(spec) ? " read anew for each budget of a rule\n"
+                                            : " read once\n");
 }
 
 static void add_tasks(const fb_job *job, fb_text *out)
@@ -73,6 +73,9 @@ static void add_tasks(const fb_job *job, fb_text *out)
         fb_text_printf(out, ", by %s", fb_bound_task_metric(job->spec->tasks[i])->name);
         if (task->cut > 0)
             fb_text_printf(out, "; %lld cut in the middle", (long long)task->cut);
+        if (task->beyond > 0)
+            fb_text_printf(out, "; %lld whole beyond the trained length",
+                           (long long)task->beyond);
         if (task->rejected > 0) {
             fb_text_puts(out, "; ");
             add_count(out, task->rejected, "record", "records");

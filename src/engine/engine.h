@@ -146,6 +146,9 @@ typedef struct fb_pace {
                          answer, be it a reference or a free one */
     bool
         pays_state; /* fb_variant_bytes counts what the rule keeps beside the entries */
+    bool
+        keeps_scores; /* what survived an eviction competes at later ones with the score
+                         that it had, which it carries */
 } fb_pace;
 
 /* The context is read anew under the budget: in chunks, and before one that would not fit
@@ -158,10 +161,10 @@ FB_MUST_USE fb_status fb_stream_in(fb_variant **out, fb_reading *reading,
  * there: what a prompt cut to the budget gives. */
 FB_MUST_USE fb_status fb_reread(fb_variant **out, fb_reading *reading,
                                 const int32_t *ids, int64_t k);
-/* Entries a head that fit, beside the rule's state and the queries that it holds, into the
- * bytes of k entries a head. */
+/* Entries a head that fit, beside the rule's state, the queries that it holds and scores that
+ * are kept, into the bytes of k entries a head. */
 int64_t fb_stream_entries(const fb_model_facts *facts, fb_dtype cache,
-                          const fb_bound_rule *rule, int64_t k);
+                          const fb_bound_rule *rule, int64_t k, bool keeps_scores);
 /* A set chosen elsewhere (copied), under the same budget check: that of a row of an
  * experiment; in tests what another program kept, or a set for which the answer is known. */
 FB_MUST_USE fb_status fb_evict_given(fb_variant **out, fb_reading *reading,

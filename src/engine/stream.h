@@ -23,9 +23,13 @@ typedef struct fb_stream {
         *state; /* [layers] of [G, rows, m]; persistent; FB_NONE: the rule has none */
     fb_tensor *learnt; /* [layers] of [H, rows, d]; persistent; FB_NONE: nothing yet */
     fb_tensor *scores; /* [layers] of an event; persistent */
-    fb_tensor *sum;    /* [layers] of [H, m at the end of the block]; persistent;
+    /* [layers] of [G, ..] those of the first entries, which survived an event; persistent;
+     * FB_NONE: none has one, or all are scored anew */
+    fb_tensor *kept_scores;
+    bool keeps_scores;
+    fb_tensor *sum;       /* [layers] of [H, m at the end of the block]; persistent;
                              FB_NONE: the rule reads none, or no block is at work */
-    fb_tensor *rows;   /* [layers] the same of [H, block, m at its end] */
+    fb_tensor *rows;      /* [layers] the same of [H, block, m at its end] */
     fb_segment *segments; /* [G] */
     fb_account
         keeps; /* of the rule's state and queries: rule_state; of a copy, other */
@@ -57,6 +61,15 @@ FB_MUST_USE fb_status fb_stream_read(fb_stream *stream, const int32_t *ids, int6
 
 /* stream_event.c - the rule evicts until `most` entries a head are left. */
 FB_MUST_USE fb_status fb_stream_evict(fb_stream *stream, int64_t most);
+
+/* --- stream_scores.c --- */
+
+/* `fresh` [G, ..] of all entries, with the kept ones instead where there are some. */
+fb_tensor fb_stream_join_scores(const fb_stream *stream, int64_t layer,
+                                fb_tensor fresh);
+/* The scores of an event are no longer needed; those of what stays are, if they are kept. */
+FB_MUST_USE fb_status fb_stream_keep_scores(fb_stream *stream, int64_t layer,
+                                            const fb_kept *kept);
 
 /* --- lifetime (stream_open.c) --- */
 

@@ -71,9 +71,10 @@ static fb_status score_layer(fb_stream *s, int64_t layer)
         s->view.seen.rows = window_rows(s, layer);
     signals = fb_view_layer(&s->view, layer, &rotary);
     update_state(s, layer, &signals);
-    fb_release(ops, s->scores[layer]);
-    s->scores[layer] = fb_persist(ops, FB_ACCOUNT_signals,
-                                  fb_bound_rule_score(s->view.rule, ops, &signals));
+    s->scores[layer] =
+        fb_persist(ops, FB_ACCOUNT_signals,
+                   fb_stream_join_scores(
+                       s, layer, fb_bound_rule_score(s->view.rule, ops, &signals)));
     fb_scope_close(ops);
     return fb_ops_status(ops);
 }
@@ -101,6 +102,12 @@ static fb_status move_state(fb_stream *s, int64_t layer, const fb_kept *kept)
     fb_scope_close(ops);
     fb_free(index);
     return fb_ops_status(ops);
+}
+
+static fb_status move_layer(fb_stream *s, int64_t layer, const fb_kept *kept)
+{
+    FB_TRY(move_state(s, layer, kept));
+    return fb_stream_keep_scores(s, layer, kept);
 }
 
 static void move_positions(fb_stream *s, const fb_kept *kept)
@@ -156,7 +163,7 @@ static fb_status move(fb_stream *s, const fb_selection *selection)
     FB_TRY(check_even(&selection->kept));
     FB_TRY(fb_cache_shrink(s->cache, s->view.engine->ops, &selection->kept));
     for (int64_t layer = 0; layer < s->view.engine->shape.layers; layer++)
-        FB_TRY(move_state(s, layer, &selection->kept));
+        FB_TRY(move_layer(s, layer, &selection->kept));
     if (s->view.engine->options.compact) FB_TRY(renumber(s, &selection->kept));
     move_positions(s, &selection->kept);
     s->view.m = selection->kept.count[0];

@@ -13,6 +13,9 @@ static fb_status check_stream(const fb_stream *s)
     if (!fb_bound_rule_streams(rule))
         return fb_fail(FB_UNSUPPORTED, "rule '%s' cannot evict while a text comes in",
                        fb_bound_rule_text(rule));
+    if (s->keeps_scores && fb_bound_rule_chooses(rule))
+        return fb_fail(FB_UNSUPPORTED, "rule '%s' has no one score an entry to keep",
+                       fb_bound_rule_text(rule));
     if (fb_bound_rule_choices(rule)->keeps_all && s->k < s->length)
         return fb_fail(FB_BUDGET,
                        "'%s' keeps all %lld entries; the budget has %lld a head",
@@ -24,12 +27,14 @@ static fb_status check_stream(const fb_stream *s)
                    (long long)s->chunk, (long long)s->k);
 }
 
-/* Of a layer of k entries a head: what they carry, what was learnt, the last queries. */
+/* Of a layer of k entries a head: what they carry, their scores where these are kept, what
+ * was learnt, the last queries. */
 static int64_t state_bytes(const fb_model_facts *facts, const fb_bound_rule *rule,
-                           int64_t k)
+                           int64_t k, bool keeps_scores)
 {
-    const int64_t carried =
-        facts->kv_heads * k * fb_bound_rule_choices(rule)->state_rows;
+    const int64_t rows = fb_bound_rule_choices(rule)->state_rows;
+    const int64_t score = keeps_scores && fb_bound_rule_scores(rule) ? 1 : 0;
+    const int64_t carried = facts->kv_heads * k * (rows + score);
     const int64_t queries =
         fb_stream_last_queries(rule) * facts->heads * facts->head_dim;
 
@@ -51,7 +56,8 @@ static fb_status hand_over(fb_stream *s, fb_variant *variant, bool pays_state)
     variant->pays_state = pays_state;
     variant->highest = s->highest;
     variant->state_bytes =
-        (size_t)(engine->shape.layers * state_bytes(engine->facts, s->view.rule, s->k));
+        (size_t)(engine->shape.layers *
+                 state_bytes(engine->facts, s->view.rule, s->k, s->keeps_scores));
     if (engine->options.compact) variant->next = s->view.m;
     variant->arena = s->cache;
     variant->sliding = s->sliding;
@@ -94,6 +100,7 @@ fb_status fb_stream_in(fb_variant **out, fb_reading *reading,
                                                     : fb_smaller(pace->k, reading->n),
                             .chunk = pace->chunk,
                             .interval = pace->interval,
+                            .keeps_scores = pace->keeps_scores,
                             .length = reading->n};
     fb_stream *stream = NULL;
     fb_status status;
@@ -113,13 +120,13 @@ fb_status fb_stream_in(fb_variant **out, fb_reading *reading,
 }
 
 int64_t fb_stream_entries(const fb_model_facts *facts, fb_dtype cache,
-                          const fb_bound_rule *rule, int64_t k)
+                          const fb_bound_rule *rule, int64_t k, bool keeps_scores)
 {
     const fb_cache_shape shape = {facts->global_layers, facts->kv_heads,
                                   facts->head_dim, cache};
     const int64_t entry = (int64_t)fb_entry_bytes(&shape);
-    const int64_t fixed = state_bytes(facts, rule, 0);
-    const int64_t carried = state_bytes(facts, rule, 1) - fixed;
+    const int64_t fixed = state_bytes(facts, rule, 0, keeps_scores);
+    const int64_t carried = state_bytes(facts, rule, 1, keeps_scores) - fixed;
 
     return (facts->kv_heads * k * entry - fixed) / (facts->kv_heads * entry + carried);
 }

@@ -28,14 +28,15 @@ static fb_status open_lists(fb_stream *s)
     s->state = new_tensors(shape->layers);
     s->learnt = new_tensors(shape->layers);
     s->scores = new_tensors(shape->layers);
+    s->kept_scores = new_tensors(shape->layers);
     s->sum = new_tensors(shape->layers);
     s->rows = new_tensors(shape->layers);
     s->segments =
         fb_alloc(FB_ACCOUNT_scratch, (size_t)shape->kv_heads * sizeof *s->segments);
     s->position = fb_zalloc(FB_ACCOUNT_other, (size_t)slots * sizeof *s->position);
     has_all = s->queries != NULL && s->state != NULL && s->learnt != NULL &&
-              s->scores != NULL && s->sum != NULL && s->rows != NULL &&
-              s->segments != NULL && s->position != NULL;
+              s->scores != NULL && s->kept_scores != NULL && s->sum != NULL &&
+              s->rows != NULL && s->segments != NULL && s->position != NULL;
     for (int64_t i = 0; has_all && i < slots; i++) {
         s->position[i] = fb_alloc(FB_ACCOUNT_other, (size_t)s->k * sizeof(int32_t));
         has_all = s->position[i] != NULL;
@@ -56,6 +57,7 @@ static fb_status open_like(fb_stream **out, const fb_stream *like)
     s->cache = s->sliding = NULL;
     s->view.cache = NULL;
     s->queries = s->state = s->learnt = s->scores = s->sum = s->rows = NULL;
+    s->kept_scores = NULL;
     s->segments = NULL;
     s->position = NULL;
     s->keeps = FB_ACCOUNT_rule_state;
@@ -113,6 +115,7 @@ static fb_status copy_all(fb_stream *s, const fb_stream *from)
                (size_t)from->view.m * sizeof(int32_t));
     FB_TRY(copy_tensors(s, s->queries, from->queries));
     FB_TRY(copy_tensors(s, s->learnt, from->learnt));
+    FB_TRY(copy_tensors(s, s->kept_scores, from->kept_scores));
     return copy_tensors(s, s->state, from->state);
 }
 
@@ -129,9 +132,10 @@ fb_status fb_stream_fork(fb_stream **out, const fb_stream *from)
 void fb_stream_free(fb_stream *s)
 {
     if (s == NULL) return;
-    for (int i = 0; i < 6; i++) {
-        fb_tensor *list = (fb_tensor *[]){s->queries, s->state, s->learnt,
-                                          s->scores,  s->sum,   s->rows}[i];
+    for (int i = 0; i < 7; i++) {
+        fb_tensor *list =
+            (fb_tensor *[]){s->queries, s->state, s->learnt,     s->scores,
+                            s->sum,     s->rows,  s->kept_scores}[i];
 
         for (int64_t l = 0; list != NULL && l < s->view.engine->shape.layers; l++)
             fb_release(s->view.engine->ops, list[l]);

@@ -46,9 +46,11 @@ static void add_cell(fb_outline *out, const fb_plan *plan, const fb_cell *cell)
     out->answer_flops += tokens * (2 * weights_of(facts, true) +
                                    attention_flops(facts, (double)cell->k));
     if (fb_spec_streams(plan->spec)) {
-        const double n = (double)plan->documents[sample->document].context.n;
+        const fb_plan_document *document = &plan->documents[sample->document];
+        const double n = (double)document->context.n;
+        const double m = (double)cell->k < n / 2 ? (double)cell->k : n / 2;
 
-        add_reading(out, facts, n, (double)cell->k < n / 2 ? (double)cell->k : n / 2);
+        add_reading(out, facts, n / document->n_samples, m); /* often once for all */
     }
 }
 

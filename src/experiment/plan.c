@@ -33,7 +33,7 @@ static fb_rounding rounding_of(const fb_plan *plan)
                : FB_ROUND_EXACT;
 }
 
-static int64_t entries_of(const fb_plan *plan, int budget, int64_t n)
+int64_t fb_plan_entries(const fb_plan *plan, int budget, int64_t n)
 {
     if (budget < 0) return n;
     return fb_budget_entries(&plan->spec->budgets[budget], &plan->shape, n,
@@ -75,7 +75,7 @@ static fb_status check_bytes(const fb_plan *plan, int budget)
     for (int i = 0; i < plan->n_documents; i++)
         if (plan->documents[i].context.n > longest)
             longest = plan->documents[i].context.n;
-    k = entries_of(plan, budget, longest);
+    k = fb_plan_entries(plan, budget, longest);
     if (k < 1)
         return fb_fail(FB_BUDGET, "budget of %s is below one entry per head (%s)",
                        asked, least);
@@ -110,7 +110,7 @@ void fb_plan_warn(const fb_plan *plan, const fb_filter *only, fb_report *report,
         if (!fb_filter_passes(only, "budget", budget)) continue;
         for (int d = 0; d < plan->n_documents; d++) {
             const int64_t tokens = shortest(plan, d);
-            const int64_t k = entries_of(plan, b, tokens);
+            const int64_t k = fb_plan_entries(plan, b, tokens);
 
             if (k == tokens || fb_spec_check_arithmetic(plan->spec, k, "") == FB_OK)
                 continue;
@@ -289,7 +289,8 @@ static fb_status check_whole(const fb_plan *plan)
 /* Of a single text every budget is known in entries. */
 static fb_status check_choice(const fb_plan *plan, int budget)
 {
-    const int64_t n = plan->documents[0].context.n, k = entries_of(plan, budget, n);
+    const int64_t n = plan->documents[0].context.n,
+                  k = fb_plan_entries(plan, budget, n);
     char text[32], prefix[48];
 
     FB_TRY(check_bytes(plan, budget));
@@ -380,7 +381,8 @@ static fb_status add_cell(cells *c, fb_cell cell)
         !fb_filter_passes(c->only, "seed", seed))
         return FB_OK;
     FB_TRY(fb_list_grow((void **)&c->cell, c->n, sizeof *c->cell));
-    cell.k = entries_of(c->plan, cell.budget, fb_plan_tokens(c->plan, cell.sample));
+    cell.k =
+        fb_plan_entries(c->plan, cell.budget, fb_plan_tokens(c->plan, cell.sample));
     c->cell[c->n++] = cell;
     return FB_OK;
 }

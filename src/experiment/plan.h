@@ -23,9 +23,12 @@
 
 typedef struct fb_plan_document {
     fb_ids context;
-    char *text;           /* the task's context; NULL under store.prompts: off */
-    int64_t n_before;     /* ids in front of the text: BOS and template */
-    int64_t cut_tokens;   /* taken out of the middle to fit the model */
+    char *text;         /* the task's context; NULL under store.prompts: off */
+    int64_t n_before;   /* ids in front of the text: BOS and template */
+    int64_t cut_tokens; /* taken out of the middle to fit the model */
+    bool
+        is_beyond; /* longer than the model was trained for, and whole: no budget puts an
+                       entry beyond that, only the full cache does */
     int64_t protect_last; /* ids of a question that no rule may drop */
     uint64_t stream;      /* names the document to random numbers */
     int n_samples;        /* behind each other in plan.samples */
@@ -64,7 +67,11 @@ typedef struct fb_plan_sample {
 
 typedef struct fb_plan_task {
     int64_t documents, samples, cut, rejected;
-    int64_t longest_cut;   /* tokens of the longest context before it was cut */
+    int64_t longest_cut; /* tokens of the longest context before it was cut */
+    int64_t beyond,
+        longest_beyond; /* samples whose context is, and its tokens at most */
+    int64_t
+        apart; /* samples of contexts with several questions that `aware` takes apart */
     int64_t unknown;       /* samples with characters of a newer Unicode */
     int64_t lost;          /* samples whose context has text without tokens */
     char *first_rejection; /* NULL: none */
@@ -153,6 +160,9 @@ bool fb_plan_needs_text(const fb_plan_sample *sample);
 /* Tokens that a budget is a share of: of the context; where question and answer go on under
  * it, all that are ever read, the answer as long as it may be but for its last token. */
 int64_t fb_plan_tokens(const fb_plan *plan, int sample);
+
+/* Entries a head that a budget (-1: none) has of n tokens. */
+int64_t fb_plan_entries(const fb_plan *plan, int budget, int64_t n);
 
 /* "20%"; "full" for -1. */
 void fb_plan_budget_text(const fb_plan *plan, int budget, char *out, size_t n);

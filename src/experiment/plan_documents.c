@@ -319,6 +319,26 @@ static fb_status move_question(const fb_plan *plan, fb_plan_document *document,
     return FB_OK;
 }
 
+/* Whether a text of n tokens, longer than the model was trained for, may be read whole: it
+ * comes in under budgets whose entries are renumbered, so that the budget and not the text
+ * says how far positions go. (In layers with a window they go on, and what a token looks
+ * at is never further off than the window.) A model that has nothing but a window cannot
+ * be told from its evictions beyond it. */
+static bool stays_in_range(const fb_plan *plan, int64_t n, int64_t reserve)
+{
+    const fb_model_facts *facts = fb_model_get_facts(plan->model);
+    const bool goes_on = fb_spec_goes_on(plan->spec);
+    const int64_t beside = goes_on ? 0 : reserve, all = goes_on ? n + reserve : n;
+
+    if (!fb_spec_streams(plan->spec) || plan->spec->n_budgets == 0 ||
+        !fb_values_is(&plan->spec->values, FB_SET_positions, "compact") ||
+        facts->longest < facts->context_length)
+        return false;
+    for (int b = 0; b < plan->spec->n_budgets; b++)
+        if (fb_plan_entries(plan, b, all) + beside > facts->longest) return false;
+    return true;
+}
+
 static fb_status make_document(const maker *m, const char *text, int64_t reserve,
                                fb_plan_document *out)
 {
@@ -336,18 +356,22 @@ static fb_status make_document(const maker *m, const char *text, int64_t reserve
                        "question and answer need %lld of the model's %lld "
                        "tokens; nothing is left for the context",
                        (long long)reserve, (long long)(most + reserve));
-    out->cut_tokens = fb_plan_cut_middle(&out->context, most);
+    out->is_beyond =
+        out->context.n > most && stays_in_range(plan, out->context.n, reserve);
+    if (!out->is_beyond) out->cut_tokens = fb_plan_cut_middle(&out->context, most);
     if (!fb_values_flag(&plan->spec->values, FB_SET_prompts)) return FB_OK;
     out->text = fb_strdup(text);
     return out->text != NULL ? FB_OK : fb_fail(FB_NO_MEMORY, "no memory for a context");
 }
 
-static void count_cut(fb_plan_task *task, const fb_plan_document *document)
+static void count_long(fb_plan_task *task, const fb_plan_document *document)
 {
     const int64_t n = document->context.n + document->cut_tokens;
+    int64_t *longest = document->is_beyond ? &task->longest_beyond : &task->longest_cut;
 
-    task->cut++;
-    if (n > task->longest_cut) task->longest_cut = n;
+    task->cut += document->cut_tokens > 0;
+    task->beyond += document->is_beyond;
+    if (n > *longest) *longest = n;
 }
 
 static fb_status count_unknown(const maker *m, const char *context,
@@ -399,7 +423,7 @@ static fb_status place_sample(const maker *m, const fb_document *document,
         clear_document(&made);
         return status;
     }
-    if (made.cut_tokens > 0) count_cut(&plan->tasks[m->task], &made);
+    if (made.cut_tokens > 0 || made.is_beyond) count_long(&plan->tasks[m->task], &made);
     FB_TRY(add_document(plan, &made, &sample->document));
     return add_sample(plan, sample);
 }
@@ -423,6 +447,9 @@ static fb_status emit(void *self, const fb_document *document)
         fb_plan_sample_clear(&samples[i]);
     fb_free(samples);
     if (status == FB_OK) m->plan->tasks[m->task].documents++;
+    if (status == FB_OK && n > 1 &&
+        fb_values_is(&m->plan->spec->values, FB_SET_query, "aware"))
+        m->plan->tasks[m->task].apart += n;
     return status;
 }
 

@@ -57,7 +57,9 @@ double fb_run_cell_work(const fb_runner *run, const fb_cell *cell)
     int64_t read = 0;
 
     if (fb_spec_streams(run->plan->spec))
-        read = run->plan->documents[sample->document].context.n;
+        read =
+            run->plan->documents[sample->document].context.n /
+            run->plan->documents[sample->document].n_samples; /* often once for all */
     if (choices->reference == FB_REFERENCE_REREAD) read = cell->k;
     return (double)(read + sample->prompt.n + sample->answer.n);
 }

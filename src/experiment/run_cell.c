@@ -247,7 +247,7 @@ static void add_peaks(const fb_runner *run, draft *d, const fb_outcome *outcome)
 static void add_times(const fb_runner *run, draft *d, const fb_outcome *outcome)
 {
     d->times[0] = (fb_store_time){"context", run->read_ns, true};
-    d->times[1] = (fb_store_time){"evict", outcome->evict_ns, false};
+    d->times[1] = (fb_store_time){"evict", outcome->evict_ns, outcome->evict_shared};
     d->times[2] = (fb_store_time){"answer", outcome->answer_ns, outcome->answer_shared};
     d->row.times = d->times;
     d->row.n_times = 3;

@@ -180,25 +180,6 @@ static fb_status foresee(fb_runner *run)
     return status;
 }
 
-/* --- samples --- */
-
-/* Cells of one sample stand behind each other. */
-static fb_status run_samples(fb_runner *run)
-{
-    const fb_todo *todo = &run->todo[run->document];
-
-    for (int first = 0; first < todo->n;) {
-        int n = 1;
-
-        while (first + n < todo->n &&
-               todo->cells[first + n].sample == todo->cells[first].sample)
-            n++;
-        FB_TRY(fb_run_sample(run, todo->cells + first, n));
-        first += n;
-    }
-    return FB_OK;
-}
-
 fb_status fb_run_document(fb_runner *run)
 {
     fb_status status = find_entrants(run);
@@ -207,7 +188,8 @@ fb_status fb_run_document(fb_runner *run)
     if (status == FB_OK) status = foresee(run);
     if (status == FB_OK) {
         run->work_done += (double)run->plan->documents[run->document].context.n;
-        status = run_samples(run);
+        status = fb_run_questions(run, run->todo[run->document].cells,
+                                  run->todo[run->document].n);
     }
     fb_reading_free(run->reading);
     run->reading = NULL;

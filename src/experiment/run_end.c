@@ -72,6 +72,31 @@ static fb_status keep_bos_warning(const fb_runner *run)
     return fb_store_put_note(run->store, run->rows.experiment, 0, "warning", sentence);
 }
 
+/* Contexts that are longer than the model was trained for. */
+static fb_status warn_long(fb_runner *run, const fb_plan_task *task, const char *name)
+{
+    const int64_t longest = fb_model_get_facts(run->plan->model)->longest;
+
+    if (task->cut > 0)
+        FB_TRY(warn(run,
+                    "%lld %s of %s %s longer than the model's %lld tokens (the "
+                    "longest context has %lld); cut in the middle, same for all "
+                    "rules",
+                    (long long)task->cut, fb_plural(task->cut, "sample", "samples"),
+                    name, fb_plural(task->cut, "is", "are"), (long long)longest,
+                    (long long)task->longest_cut));
+    if (task->beyond == 0) return FB_OK;
+    return warn(
+        run,
+        "%lld %s of %s %s longer than the model's %lld tokens (the longest "
+        "context has %lld) and came in whole, since renumbered entries never stand "
+        "beyond a budget; the full cache, from which kl is measured, stands "
+        "beyond what the model was trained for",
+        (long long)task->beyond, fb_plural(task->beyond, "sample", "samples"), name,
+        fb_plural(task->beyond, "is", "are"), (long long)longest,
+        (long long)task->longest_beyond);
+}
+
 static fb_status warn_tasks(fb_runner *run)
 {
     const fb_plan *plan = run->plan;
@@ -81,15 +106,7 @@ static fb_status warn_tasks(fb_runner *run)
         const char *name = fb_bound_task_get(plan->spec->tasks[i])->name;
 
         FB_TRY(keep_notes(run, i));
-        if (task->cut > 0)
-            FB_TRY(warn(run,
-                        "%lld %s of %s %s longer than the model's %lld tokens (the "
-                        "longest context has %lld); cut in the middle, same for all "
-                        "rules",
-                        (long long)task->cut, fb_plural(task->cut, "sample", "samples"),
-                        name, fb_plural(task->cut, "is", "are"),
-                        (long long)fb_model_get_facts(plan->model)->longest,
-                        (long long)task->longest_cut));
+        FB_TRY(warn_long(run, task, name));
         if (task->unknown > 0)
             FB_TRY(warn(run,
                         "%lld %s of %s %s characters that the Unicode of PCRE2 (see "
@@ -107,6 +124,94 @@ static fb_status warn_tasks(fb_runner *run)
     }
     return FB_OK;
 }
+
+/* --- contexts with several questions --- */
+
+/* What a reader may want to know, and nobody has to be told. */
+static fb_status remark(fb_runner *run, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static fb_status remark(fb_runner *run, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (run->options->only != NULL) return FB_OK;
+    return fb_store_put_note(run->store, run->rows.experiment, 0, "note", text);
+}
+
+static fb_status remark_apart(fb_runner *run)
+{
+    int64_t apart = 0;
+
+    for (int i = 0; i < run->plan->spec->n_tasks; i++)
+        apart += run->plan->tasks[i].apart;
+    if (apart == 0) return FB_OK;
+    return remark(
+        run,
+        "query aware: the question is part of the text, so contexts with several "
+        "questions were read and compressed again for each of the %lld",
+        (long long)apart);
+}
+
+/* Whether some budget has other numbers of entries for the questions of a document. */
+static bool has_own_budgets(const fb_plan *plan, const fb_plan_document *d)
+{
+    const int64_t first = fb_plan_tokens(plan, d->first_sample);
+
+    for (int b = 0; b < plan->spec->n_budgets; b++)
+        for (int i = 1; i < d->n_samples; i++)
+            if (fb_plan_entries(plan, b, fb_plan_tokens(plan, d->first_sample + i)) !=
+                fb_plan_entries(plan, b, first))
+                return true;
+    return false;
+}
+
+static fb_status remark_budgets(fb_runner *run)
+{
+    const fb_plan *plan = run->plan;
+    int questions = 0;
+
+    for (int i = 0; i < plan->n_documents; i++)
+        if (has_own_budgets(plan, &plan->documents[i]))
+            questions += plan->documents[i].n_samples;
+    if (questions == 0) return FB_OK;
+    return remark(
+        run,
+        "question and answer count in a budget that is a share, so contexts with "
+        "several questions of other lengths came in again for each of the %d",
+        questions);
+}
+
+static fb_status remark_questions(fb_runner *run)
+{
+    const fb_plan *plan = run->plan;
+    int contexts = 0, questions = 0;
+
+    for (int i = 0; i < plan->n_documents; i++) {
+        contexts += plan->documents[i].n_samples > 1;
+        if (plan->documents[i].n_samples > 1) questions += plan->documents[i].n_samples;
+    }
+    FB_TRY(remark_apart(run));
+    FB_TRY(remark_budgets(run));
+    if (contexts == 0) return FB_OK;
+    for (int r = 0; r < plan->spec->n_rules; r++)
+        if (fb_run_knows_question(plan, r))
+            FB_TRY(
+                remark(run,
+                       "%s reads the question: %d %s with several questions %s "
+                       "compressed again for each of the %d, and each of its cells is "
+                       "charged for that",
+                       plan->spec->rules[r].label, contexts,
+                       fb_plural(contexts, "context", "contexts"),
+                       fb_plural(contexts, "was", "were"), questions));
+    return FB_OK;
+}
+
+/* --- rules --- */
 
 typedef struct marks {
     int64_t fallback, shrunk, no_choice, failed;
@@ -211,10 +316,13 @@ static fb_status finish(fb_runner *run, const fb_results *results)
     memcpy(run->result->digest, results->digest, sizeof run->result->digest);
     if (run->options->only == NULL) /* what an earlier run said may hold no longer */
         FB_TRY(fb_store_drop_notes(run->store, run->rows.experiment, "warning"));
+    if (run->options->only == NULL)
+        FB_TRY(fb_store_drop_notes(run->store, run->rows.experiment, "note"));
     FB_TRY(keep_bos_warning(run));
     FB_TRY(keep_match_notes(run));
     FB_TRY(warn_backend(run));
     FB_TRY(warn_tasks(run));
+    FB_TRY(remark_questions(run));
     for (int i = 0; i < results->n_rules; i++)
         FB_TRY(warn_rule(run, results, i));
     return certify(run, results);

@@ -128,10 +128,21 @@ void fb_gauge_read_own(const fb_gauge *gauge, fb_peaks *out);
 size_t fb_gauge_kept(const fb_gauge *gauge, fb_account account);
 void fb_run_tell(fb_runner *run, const char *event, const char *text);
 
-/* --- one sample (run_sample.c) --- */
+/* --- its questions (run_questions.c) --- */
+
+/* Cells of one document, those of a sample behind each other. */
+FB_MUST_USE fb_status fb_run_questions(fb_runner *run, const fb_cell *cells, int n);
+/* Whether what a rule keeps depends on the question, even if that comes later. */
+bool fb_run_knows_question(const fb_plan *plan, int rule);
+
+/* --- one sample, or several with the same variants (run_sample.c) --- */
 
 /* All cells are of one sample. */
 FB_MUST_USE fb_status fb_run_sample(fb_runner *run, const fb_cell *cells, int n);
+/* `cells` [n_questions][n]: n variants of one document, each of which is made once and
+ * asked all the questions. */
+FB_MUST_USE fb_status fb_run_shared(fb_runner *run, const fb_cell *cells, int n,
+                                    int n_questions);
 /* True once the answer so far has a stop string of the sample in it. */
 FB_MUST_USE fb_status fb_run_has_stopped(const fb_plan *plan,
                                          const fb_plan_sample *sample,
@@ -164,6 +175,7 @@ typedef struct fb_outcome {
     const fb_variant *variant;
     const fb_answer *answer;
     int64_t evict_ns, answer_ns;
+    bool evict_shared;     /* evict_ns is for several questions */
     bool answer_shared;    /* answer_ns is that of a group */
     const fb_peaks *made;  /* its own, while it was made */
     const size_t *keeps;   /* [FB_ACCOUNT_COUNT] what it holds since then */

@@ -112,7 +112,7 @@ static fb_status check_kernel(const fb_runner *run, const fb_results *own)
 }
 
 /* All that two results must agree in: "prefill.agnostic.original",
- * "stream.chunk64.agnostic.original", "stream.chunk64.answer16.original". */
+ * "stream.chunk64.agnostic.original", "stream.chunk64.new.answer16.original". */
 static void print_protocol(const fb_spec *spec, char *out, size_t n)
 {
     const fb_values *values = &spec->values;
@@ -120,8 +120,9 @@ static void print_protocol(const fb_spec *spec, char *out, size_t n)
 
     (void)snprintf(answer, sizeof answer, "%s", fb_values_text(values, FB_SET_query));
     if (fb_spec_streams(spec))
-        (void)snprintf(chunk, sizeof chunk, ".chunk%s",
-                       fb_values_text(values, FB_SET_chunk));
+        (void)snprintf(chunk, sizeof chunk, ".chunk%s%s",
+                       fb_values_text(values, FB_SET_chunk),
+                       fb_spec_keeps_scores(spec) ? ".new" : "");
     if (fb_spec_goes_on(spec))
         (void)snprintf(answer, sizeof answer, "answer%s",
                        fb_values_text(values, FB_SET_interval));

@@ -1,5 +1,8 @@
 /* run_sample.c - the variants of a sample, in groups that fit the memory.
  *
+ * Where several questions are asked on a document, a group that is the same for all of them
+ * answers one after the other.
+ *
  * A group is answered as one batch, so each weight is read once per step for all of its
  * variants. How many they are changes no bit of a result.
  *
@@ -12,6 +15,7 @@
 #include "base/time.h"
 #include "experiment/run_inside.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -21,18 +25,20 @@ enum {
 
 typedef struct group {
     fb_runner *run;
+    int n_questions, stride; /* cells between those of a variant for two of them */
+    int at;                  /* the one at work, and what it is */
     const fb_plan_sample *sample;
     fb_question question;
     fb_answer_options options;
     bool may_mask;
-    const fb_cell *cell[MOST];
+    const fb_cell *cell[MOST]; /* for the first question */
     fb_variant *variant[MOST];
     int64_t evict_ns[MOST];
     fb_peaks made[MOST]; /* each alone, while it was made */
     size_t keeps[MOST][FB_ACCOUNT_COUNT];
     int n;
     fb_gauge asking;
-    bool is_last;                /* no cell of the document comes after these */
+    bool is_last;                /* these are the last cells of a document with one question */
     fb_variant *twin;            /* in an arena of its own; NULL: nobody has a mask */
     int twin_of;                 /* the first with a mask */
     fb_variant *asked[MOST + 1]; /* the batch at work; the last may be the twin */
@@ -63,19 +69,51 @@ static fb_status is_done(void *self, const int32_t *ids, int64_t n, bool *out)
     return fb_run_has_stopped(g->run->plan, g->sample, ids, n, out);
 }
 
+/* --- questions --- */
+
+/* The cell of variant i for the question at work. */
+static const fb_cell *cell_of(const group *g, int i)
+{
+    return g->cell[i] + g->at * g->stride;
+}
+
+/* `first`: the first cell for the first question. */
+static void pose(group *g, const fb_cell *first, int question)
+{
+    g->at = question;
+    g->sample = &g->run->plan->samples[first[question * g->stride].sample];
+    g->question = fb_run_question(g->sample);
+    g->options = fb_run_answer_options(g->sample);
+    g->options.is_done = is_done;
+    g->options.self = g;
+}
+
+/* What all its questions say of a cell that has no variant. */
+static fb_status store_failures(const group *g, const fb_cell *cell, const char *reason)
+{
+    char text[512];
+
+    (void)snprintf(text, sizeof text, "%s", reason); /* lent until the next failure */
+    for (int q = 0; q < g->n_questions; q++)
+        FB_TRY(fb_run_store_failure(g->run, cell + q * g->stride, text));
+    return FB_OK;
+}
+
 /* --- answering --- */
 
 /* Variants [first, first + n), which were asked together. */
 static fb_status store_answers(group *g, int first, int n, int64_t ns, bool with_twin)
 {
-    fb_outcome outcome = {.answer_ns = ns, .answer_shared = n + with_twin > 1};
+    fb_outcome outcome = {.answer_ns = ns,
+                          .answer_shared = n + with_twin > 1,
+                          .evict_shared = g->n_questions > 1};
     fb_peaks asked;
 
     fb_gauge_read_own(&g->asking, &asked);
     outcome.asked = &asked;
     outcome.n_asked = n + with_twin;
     for (int i = 0; i < n; i++) {
-        outcome.cell = g->cell[first + i];
+        outcome.cell = cell_of(g, first + i);
         outcome.variant = g->variant[first + i];
         outcome.answer = &g->answer[i];
         outcome.evict_ns = g->evict_ns[first + i];
@@ -165,7 +203,7 @@ static fb_status answer(group *g, int first, int n, bool with_twin)
     if (!is_own_fault(g, status)) return status;
     if (n > 1) return answer_apart(g, first, n);
     if (!with_twin)
-        return fb_run_store_failure(g->run, g->cell[first], fb_error_message());
+        return fb_run_store_failure(g->run, cell_of(g, first), fb_error_message());
     FB_TRY(compare_apart(g));
     return answer(g, first, 1, false);
 }
@@ -198,21 +236,41 @@ static fb_status answer_group(group *g)
 {
     fb_status status = FB_OK;
 
-    if (g->n > 0) status = answer(g, 0, g->n, g->twin != NULL);
+    for (int q = 0; status == FB_OK && g->n > 0 && q < g->n_questions; q++) {
+        pose(g, g->cell[0], q);
+        status = answer(g, 0, g->n, g->twin != NULL);
+        fb_run_reset_peaks(g->run);
+        if (status == FB_OK) status = fb_run_check_stop(g->run);
+    }
     clear_group(g);
-    fb_run_reset_peaks(g->run);
-    if (status == FB_OK) status = fb_run_check_stop(g->run);
     return status;
 }
 
 /* --- forming groups --- */
 
+/* Bytes of an answer of one variant, whichever the question. */
+static double longest_answer(const group *g, const fb_cell *cell)
+{
+    const fb_plan *plan = g->run->plan;
+    double most = 0;
+
+    for (int q = 0; q < g->n_questions; q++) {
+        const fb_plan_sample *sample = &plan->samples[cell[q * g->stride].sample];
+        const fb_question question = fb_run_question(sample);
+        const fb_answer_options options = fb_run_answer_options(sample);
+        const double bytes = (double)fb_answer_bytes(
+            fb_model_get_facts(plan->model), plan->shape.type, &question, &options);
+
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
 /* Bytes in use once the cell is in the group too and all of it is answered. */
 static double bytes_with(const group *g, const fb_cell *cell, bool masked)
 {
     const fb_plan *plan = g->run->plan;
-    const double each = (double)fb_answer_bytes(
-        fb_model_get_facts(plan->model), plan->shape.type, &g->question, &g->options);
+    const double each = longest_answer(g, cell);
     const double arena = fb_run_cell_bytes(plan, cell);
     const double mask = (double)fb_cache_total(fb_reading_cache(g->run->reading));
     const bool has_twin = masked || g->twin != NULL;
@@ -305,7 +363,7 @@ static fb_status add(group *g, const fb_cell *cell)
     }
     fb_ops_reset(g->run->ops);
     if (!fb_run_is_own_fault(status)) return status;
-    return fb_run_store_failure(g->run, cell, fb_error_message());
+    return store_failures(g, cell, fb_error_message());
 }
 
 static fb_status run_cells(group *g, const fb_cell *cells, int n)
@@ -350,25 +408,27 @@ static bool has_many_for_masks(const group *g, const fb_cell *cells, int n)
     return many >= FEWEST_MASKS;
 }
 
-fb_status fb_run_sample(fb_runner *run, const fb_cell *cells, int n)
+fb_status fb_run_shared(fb_runner *run, const fb_cell *cells, int n, int n_questions)
 {
     group *g = fb_zalloc(FB_ACCOUNT_other, sizeof *g);
-    const fb_plan_sample *sample = &run->plan->samples[cells->sample];
     fb_status status;
 
     if (g == NULL) return fb_fail(FB_NO_MEMORY, "no memory for the run");
     g->run = run;
-    g->sample = sample;
+    g->n_questions = n_questions;
+    g->stride = n;
+    pose(g, cells, 0);
     g->is_last =
         cells + n == run->todo[run->document].cells + run->todo[run->document].n;
-    g->question = fb_run_question(sample);
-    g->options = fb_run_answer_options(sample);
-    g->options.is_done = is_done;
-    g->options.self = g;
     g->may_mask = !fb_spec_streams(run->plan->spec) && has_many_for_masks(g, cells, n);
     status = foresee(g, cells, n);
     if (status == FB_OK) status = run_cells(g, cells, n);
     clear_group(g);
     fb_free(g);
     return status;
+}
+
+fb_status fb_run_sample(fb_runner *run, const fb_cell *cells, int n)
+{
+    return fb_run_shared(run, cells, n, 1);
 }

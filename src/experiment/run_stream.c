@@ -23,7 +23,7 @@ static fb_status entries_of(const fb_plan *plan, const fb_cell *cell, int64_t *o
     *out = cell->k;
     if (!fb_run_pays_state(plan, cell)) return FB_OK;
     *out = fb_stream_entries(fb_model_get_facts(plan->model), plan->shape.type, rule,
-                             cell->k);
+                             cell->k, fb_spec_keeps_scores(plan->spec));
     if (*out > chunk) return FB_OK;
     return fb_fail(FB_BUDGET,
                    "what rule '%s' holds beside entries takes %lld of the %lld that a "
@@ -43,7 +43,8 @@ fb_status fb_run_stream(const fb_runner *run, const fb_cell *cell, fb_variant **
     const fb_seeded_rule rule = {spec->rules[cell->rule].rule, cell->seed};
     fb_pace pace = {.chunk = fb_values_int(&spec->values, FB_SET_chunk),
                     .interval = fb_values_int(&spec->values, FB_SET_interval),
-                    .pays_state = fb_run_pays_state(run->plan, cell)};
+                    .pays_state = fb_run_pays_state(run->plan, cell),
+                    .keeps_scores = fb_spec_keeps_scores(spec)};
 
     FB_TRY(entries_of(run->plan, cell, &pace.k));
     return fb_stream_in(out, run->reading, &rule, context->ids, &spec->protect, &pace);

@@ -67,6 +67,9 @@ typedef struct fb_row {
     double memory[FB_MEMORY_PHASES][FB_ACCOUNT_COUNT];
     bool is_simulated; /* its caches held more than the bytes that it is said to keep */
     int n_fallback, n_shrunk, n_without_choice, n_first_lost; /* cells marked */
+    int n_beyond; /* whose full cache stood beyond what the model was trained for */
+    int n_over; /* where question and answer took more beside the budget than it has */
+    double tail_bytes;        /* that they took, at most */
     bool is_without_choice;   /* all of them: not ranked */
     double em, nll, kl, top1; /* means of the side measures; NAN where absent */
 } fb_row;

@@ -10,7 +10,7 @@
 
 /* Sums over the cells of a row, and the largest of one. */
 struct sums {
-    double filled, kept_bytes, tail_bytes, budget_bytes, full_bytes, em, nll, kl, top1;
+    double filled, kept_bytes, tails, budget_bytes, full_bytes, em, nll, kl, top1;
     double extra, most, fused, step_flops, step_bytes;
     int n;
 };
@@ -63,10 +63,15 @@ static double share(int64_t part, int64_t whole)
     return whole > 0 ? (double)part / (double)whole : (double)NAN;
 }
 
-static void add_marks(fb_row *row, const fb_result_cell *cell)
+static void add_marks(fb_row *row, const fb_result_cell *cell,
+                      const fb_result_sample *sample, int64_t trained)
 {
     double lost;
 
+    row->n_beyond += cell->budget < 0 && trained > 0 &&
+                     sample->context_tokens + sample->question_tokens > trained;
+    row->n_over += cell->budget >= 0 && cell->tail_bytes > cell->budget_bytes;
+    row->tail_bytes = fmax(row->tail_bytes, (double)cell->tail_bytes);
     row->n_fallback += cell->fallback;
     row->n_shrunk += cell->shrunk;
     row->n_without_choice +=
@@ -109,7 +114,7 @@ static fb_status add_cell(struct sums *sums, const fb_result_cell *cell,
     add_prices(sums, cell, &work);
     sums->filled += share(cell->kept_entries, cell->budget_entries);
     sums->kept_bytes += (double)cell->kept_bytes;
-    sums->tail_bytes += (double)cell->tail_bytes;
+    sums->tails += (double)cell->tail_bytes;
     sums->budget_bytes += (double)cell->budget_bytes;
     sums->full_bytes +=
         entry_bytes(analyser->results, cell) * (double)cell->full_entries;
@@ -136,6 +141,7 @@ static void set_prices(fb_row *row, const struct sums *sums, const fb_result_rul
 fb_status fb_analysis_cost(fb_row *row, const fb_table *table,
                            const fb_analyser *analyser)
 {
+    const int64_t trained = fb_trained_length(&analyser->results->model);
     struct sums sums = {0};
 
     for (int s = 0; s < table->n_samples; s++) {
@@ -145,7 +151,8 @@ fb_status fb_analysis_cost(fb_row *row, const fb_table *table,
 
         for (int c = 0; c < n; c++) {
             if (strcmp(cells[c].status, "done") != 0) continue;
-            add_marks(row, &cells[c]);
+            add_marks(row, &cells[c], &analyser->results->samples[table->samples[s]],
+                      trained);
             FB_TRY(add_cell(&sums, &cells[c], analyser));
         }
         if (n > row->n_seeds) row->n_seeds = n;
@@ -161,5 +168,5 @@ fb_status fb_analysis_cost(fb_row *row, const fb_table *table,
     row->kl = sums.kl / sums.n;
     row->top1 = sums.top1 / sums.n;
     row->is_without_choice = row->n_without_choice == sums.n;
-    return fb_analysis_memory(row, table, analyser, sums.tail_bytes / sums.n);
+    return fb_analysis_memory(row, table, analyser, sums.tails / sums.n);
 }

@@ -40,6 +40,7 @@ static const struct {
     {"nll", offsetof(fb_row, nll), fb_text_add_real},
     {"kl", offsetof(fb_row, kl), fb_text_add_real},
     {"top1", offsetof(fb_row, top1), fb_text_add_real},
+    {"tail_bytes", offsetof(fb_row, tail_bytes), fb_text_add_plain},
 };
 
 static const struct {
@@ -52,6 +53,8 @@ static const struct {
     {"shrunk", offsetof(fb_row, n_shrunk)},
     {"without_choice", offsetof(fb_row, n_without_choice)},
     {"first_lost", offsetof(fb_row, n_first_lost)},
+    {"beyond_trained", offsetof(fb_row, n_beyond)},
+    {"over_in_decode", offsetof(fb_row, n_over)},
 };
 
 enum {

@@ -146,6 +146,8 @@ void fb_say_p(fb_text *text, double p); /* 0.31, 0.031, <0.001 */
 void fb_say_percent(fb_text *text, double share);
 void fb_say_bytes(fb_text *text, double bytes);
 void fb_say_budget(fb_text *text, const fb_store_budget *budget); /* 20 %, 256 tokens */
+/* Tokens that the model was trained for; 0: unknown. */
+int64_t fb_trained_length(const fb_store_model *model);
 /* What layers with a window keep beside the budget, whatever the rule; false, and nothing
  * said, if there are none. */
 bool fb_say_windows(fb_text *text, const fb_store_model *model);

@@ -347,6 +347,22 @@ static void print_cost(fb_text *text, const fb_analysis *a, const fb_table *tabl
                    at == table->baseline ? "; others are measured against it" : "");
 }
 
+/* What the budget does not bound, in per cent of it. */
+static void print_tail(fb_text *text, const fb_table *table)
+{
+    const double budget = fb_table_budget_bytes(table);
+    double tail = 0;
+
+    for (int r = 0; r < table->n_rows; r++)
+        if (table->rows[r].tail_bytes > tail) tail = table->rows[r].tail_bytes;
+    if (!(tail > 0) || !(budget > 0)) return;
+    fb_text_puts(text, "question and answer stand beside the budget: up to ");
+    fb_say_bytes(text, tail);
+    fb_text_puts(text, " more, ");
+    fb_say_percent(text, tail / budget);
+    fb_text_puts(text, " of it, the same for every rule\n");
+}
+
 static void print_marks(fb_text *text, const fb_analysis *a, const fb_table *table)
 {
     for (int r = 0; r < table->n_rows; r++) {
@@ -362,6 +378,12 @@ static void print_marks(fb_text *text, const fb_analysis *a, const fb_table *tab
         print_mark(text, rule, row->n_first_lost,
                    "lost the first token in most heads, which models lean on (sink)");
         print_cost(text, a, table, r);
+        print_mark(text, rule, row->n_beyond,
+                   "stood beyond the length that the model was trained for, and kl is "
+                   "measured from them");
+        print_mark(
+            text, rule, row->n_over,
+            "over budget in decode: question and answer took more than the budget");
     }
     if (table->n_left_out > 0) {
         fb_say_count(text, table->n_left_out, "sample");
@@ -388,6 +410,24 @@ static void print_failures(fb_text *text, const fb_analysis *a, const fb_table *
         fb_say_failure(text, a, failure);
         fb_say_clean(text, from);
         fb_text_puts(text, "\n");
+    }
+}
+
+/* Remarks; warnings were said when it ran, and stand on the page. */
+static void print_notes(fb_text *text, const fb_analysis *a)
+{
+    static const char level[] = "note: ";
+
+    for (int i = 0; i < a->results->n_notes; i++) {
+        fb_text note = {0};
+
+        if (strncmp(a->results->notes[i], level, sizeof level - 1) != 0) continue;
+        fb_text_puts(&note, a->results->notes[i]);
+        fb_say_clean(&note, 0);
+        fb_text_puts(text, "\n");
+        fb_say_wrapped(text, fb_text_string(&note));
+        text->failed |= note.failed;
+        fb_text_clear(&note);
     }
 }
 
@@ -443,6 +483,7 @@ void fb_analysis_print_text(fb_text *text, const fb_analysis *a)
         print_floor(text, a, &a->tables[t]);
         print_few(text, &a->tables[t]);
         print_failures(text, a, &a->tables[t]);
+        print_tail(text, &a->tables[t]);
         print_marks(text, a, &a->tables[t]);
         print_power_of_pairs(text, a, &a->tables[t]);
         if (!isnan(a->tables[t].smallest_effect)) {
@@ -451,6 +492,7 @@ void fb_analysis_print_text(fb_text *text, const fb_analysis *a)
         }
         fb_analysis_print_memory(text, a, &a->tables[t]);
     }
+    print_notes(text, a);
     if (a->n_tables > 0) print_legend(text, a);
     print_made(text, a->results);
     fb_text_printf(text, "%s\n", a->signature);

@@ -80,7 +80,19 @@ void fb_say_bytes(fb_text *text, double bytes)
     fb_text_printf(text, " %s", units[unit]);
 }
 
-/* "20%" is "20 %", "256t" is "256 tokens per head", "64MiB" is "64 MiB". */
+int64_t fb_trained_length(const fb_store_model *model)
+{
+    int64_t length = 0;
+    fb_json *root;
+
+    if (model->facts == NULL ||
+        fb_json_parse(&root, model->facts, strlen(model->facts)) != FB_OK)
+        return 0;
+    (void)fb_json_int(fb_json_get(root, "context_length"), &length);
+    fb_json_free(root);
+    return length;
+}
+
 bool fb_say_windows(fb_text *text, const fb_store_model *model)
 {
     int64_t layers = 0, window = 0;
@@ -103,6 +115,7 @@ bool fb_say_windows(fb_text *text, const fb_store_model *model)
     return true;
 }
 
+/* "20%" is "20 %", "256t" is "256 tokens per head", "64MiB" is "64 MiB". */
 void fb_say_budget(fb_text *text, const fb_store_budget *budget)
 {
     const size_t n = strspn(budget->asked, "0123456789.");
@@ -167,6 +180,7 @@ void fb_say_protocol(fb_text *text, const char *protocol)
     static const char *const words[][2] = {{"agnostic", ", question not seen"},
                                            {"aware", ", question seen"},
                                            {"original", ""},
+                                           {"new", ", scores kept"},
                                            {"compact", ", positions renumbered"}};
     size_t n = strcspn(protocol, ".");
 

@@ -78,7 +78,9 @@ static void marks(const fb_page *page, const fb_row *row)
     } all[] = {{row->n_fallback, "fell back"},
                {row->n_shrunk, "shrunk"},
                {row->n_without_choice, "without free choice"},
-               {row->n_first_lost, "without the first token"}};
+               {row->n_first_lost, "without the first token"},
+               {row->n_beyond, "beyond the trained length"},
+               {row->n_over, "over budget in decode"}};
     bool first = true;
 
     fb_text_puts(page->out, "<td class=\"l\">");

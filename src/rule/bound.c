@@ -369,6 +369,16 @@ bool fb_bound_rule_streams(const fb_bound_rule *rule)
     return streams;
 }
 
+bool fb_bound_rule_ignores_chunks(const fb_bound_rule *rule)
+{
+    const fb_choices *c = &rule->choices;
+    char sha256[FB_HASH_HEX];
+
+    return fb_bound_rule_streams(rule) && fb_bound_rule_scores(rule) &&
+           (c->reads & ~(uint32_t)FB_READS_POSITION) == 0 && c->state_rows == 0 &&
+           !fb_bound_rule_is_random(rule) && !fb_bound_rule_is_loaded(rule, sha256);
+}
+
 bool fb_bound_rule_learns(const fb_bound_rule *rule)
 {
     return rule->choices.layer_rows > 0 || rule->choices.layer_squares > 0;

@@ -140,6 +140,10 @@ bool fb_bound_rule_scores(const fb_bound_rule *rule);
 bool fb_bound_rule_is_deployable(const fb_bound_rule *rule);
 /* It and its inner rules know what to do while text comes in. */
 bool fb_bound_rule_streams(const fb_bound_rule *rule);
+/* Chunks of any size leave the same entries of a stream: a rule of ours that reads nothing but
+ * positions, where later ones never score lower. What others leave hangs on what was there
+ * at each eviction. */
+bool fb_bound_rule_ignores_chunks(const fb_bound_rule *rule);
 /* What it asks of the kernel: the last rows of attention in a context of n tokens, 0 for
  * none; sums over all queries. */
 int64_t fb_bound_rule_window(const fb_bound_rule *rule, int64_t n);

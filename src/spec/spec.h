@@ -60,6 +60,8 @@ typedef struct fb_spec {
 
 /* The context is read under the budget. */
 bool fb_spec_streams(const fb_spec *spec);
+/* Entries that survived an eviction keep the score that they had. */
+bool fb_spec_keeps_scores(const fb_spec *spec);
 /* And question and answer with it. */
 bool fb_spec_goes_on(const fb_spec *spec);
 /* All settings at their defaults. */

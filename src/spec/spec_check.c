@@ -475,6 +475,23 @@ bool fb_spec_goes_on(const fb_spec *spec)
     return fb_spec_streams(spec) && fb_values_int(&spec->values, FB_SET_interval) > 0;
 }
 
+bool fb_spec_keeps_scores(const fb_spec *spec)
+{
+    return fb_values_is(&spec->values, FB_SET_rescore, "new");
+}
+
+/* A rule that makes an order of its own at each eviction has no number to keep. */
+static fb_status check_rescore(const fb_spec *spec, const fb_bound_rule *rule)
+{
+    if (!fb_spec_keeps_scores(spec) || !fb_bound_rule_chooses(rule)) return FB_OK;
+    return fb_fail(
+        FB_USAGE,
+        "rule '%s' makes an order of all entries at each eviction, and has no "
+        "one score an entry that could be kept\nhelp: leave it out, or "
+        "--rescore all",
+        fb_bound_rule_text(rule));
+}
+
 static fb_status check_streams(const fb_bound_rule *rule)
 {
     if (fb_bound_rule_streams(rule)) return FB_OK;
@@ -505,6 +522,7 @@ static void check_protocol(check *c)
         check_unused(c, FB_SET_chunk, "chunk", "which reads all before it evicts");
         check_unused(c, FB_SET_interval, "interval",
                      "which evicts once, before the question");
+        check_unused(c, FB_SET_rescore, "rescore", "which evicts once");
         return;
     }
     if (!fb_values_is(values, FB_SET_query, "agnostic"))
@@ -513,9 +531,12 @@ static void check_protocol(check *c)
                          "query aware needs the question before the eviction; under "
                          "protocol stream the text comes first"),
                  FB_SET_query, 0);
-    for (int i = 0; i < c->spec->n_rules; i++)
-        found_at(c, check_streams(c->spec->rules[i].rule), FB_SET_rules,
-                 c->spec->rules[i].item);
+    for (int i = 0; i < c->spec->n_rules; i++) {
+        const fb_spec_rule *rule = &c->spec->rules[i];
+
+        found_at(c, check_streams(rule->rule), FB_SET_rules, rule->item);
+        found_at(c, check_rescore(c->spec, rule->rule), FB_SET_rules, rule->item);
+    }
 }
 
 fb_status fb_spec_check(fb_spec *spec, fb_report *report, void *self)

@@ -220,7 +220,7 @@ CREATE TABLE note (
     id            INTEGER PRIMARY KEY,
     experiment_id INTEGER NOT NULL REFERENCES experiment,
     cell_id       INTEGER REFERENCES cell ON DELETE CASCADE,
-    level         TEXT NOT NULL,           -- warning, failure
+    level         TEXT NOT NULL,           -- warning, failure, note
     text          TEXT NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX note_identity ON note

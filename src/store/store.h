@@ -254,7 +254,7 @@ typedef struct fb_results {
     const fb_result_rule *rules;
     const fb_store_budget *budgets; /* without that of `full` */
     const fb_result_cell *cells;    /* sorted by (sample, rule, budget, seed) */
-    const char *const *notes;       /* "warning: ..." */
+    const char *const *notes;       /* "warning: ...", "note: ..." */
     int n_tasks, n_samples, n_rules, n_budgets, n_cells, n_notes;
     void *owner; /* of all of the above: for fb_results_free alone */
 } fb_results;

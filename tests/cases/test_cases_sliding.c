@@ -248,7 +248,7 @@ static void E05_a_stream_keeps_its_windows_beside_the_budget(void **state)
     assert_ok(fb_answer_group(reading, &full, 1, &question, &options, &want));
     for (int64_t interval = 0; interval < 6; interval += 3) {
         assert_ok(fb_stream_in(&stream, reading, &rule, ids, &none,
-                               &(fb_pace){ALL, 100, interval, true}));
+                               &(fb_pace){ALL, 100, interval, true, false}));
         assert_ok(fb_answer_group(reading, &stream, 1, &question, &options, &got));
         assert_memory_equal(got.nll, want.nll, (ANSWER - 1) * sizeof *got.nll);
         assert_int_equal(got.n_ids, want.n_ids);
@@ -257,7 +257,7 @@ static void E05_a_stream_keeps_its_windows_beside_the_budget(void **state)
         fb_variant_free(stream);
     }
     assert_ok(fb_stream_in(&stream, reading, &rule, ids, &none,
-                           &(fb_pace){KEPT, 100, 3, true}));
+                           &(fb_pace){KEPT, 100, 3, true, false}));
     assert_ok(fb_answer_group(reading, &stream, 1, &question, &options, &got));
     assert_int_equal(got.held.kept.n_slots, 1);
     assert_int_equal(got.highest, KEPT);

@@ -106,7 +106,7 @@ static void answer(const char *expression, int64_t n, int64_t n_words,
     rule.rule = bound;
     assert_ok(fb_read(&reading, r.engine, context, n, NULL, 0, 0));
     assert_ok(fb_stream_in(&variant, reading, &rule, context, &usual,
-                           &(fb_pace){BUDGET, 16, interval, true}));
+                           &(fb_pace){BUDGET, 16, interval, true, false}));
     assert_int_equal(fb_variant_bytes(variant), (size_t)SLOTS * BUDGET * 2 * 32 * 4);
     assert_ok(fb_answer_group(reading, &variant, 1, &question, options, out));
     fb_variant_free(variant);
@@ -184,7 +184,7 @@ static void read_in(const char *expression, int64_t k, int64_t chunk, fb_kept *k
     rule.rule = bound;
     assert_ok(fb_read(&reading, r.engine, context, N, NULL, 0, 0));
     assert_ok(fb_stream_in(&variant, reading, &rule, context, &usual,
-                           &(fb_pace){k, chunk, 4, true}));
+                           &(fb_pace){k, chunk, 4, true, false}));
     assert_ok(fb_answer_group(reading, &variant, 1, &question, &options, out));
     *kept = out->held.kept;
     fb_variant_free(variant);
@@ -244,7 +244,7 @@ static void I06_entries_that_move_change_no_bit(void **state)
     assert_ok(fb_read(&once, r.engine, all, READ, &rule, 1, 0));
     /* READ fit; with the block of the answer they would be one too many */
     assert_ok(fb_stream_in(&stream, reading, &rule, context, &none,
-                           &(fb_pace){READ + N - 1, SHORT, N, true}));
+                           &(fb_pace){READ + N - 1, SHORT, N, true, false}));
     assert_ok(fb_answer_group(reading, &stream, 1, &whole, &options, &moved));
     assert_int_equal(moved.events, 1);
     assert_ok(fb_evict_masked(&masked, once, 0, &none, 0, READ - 1));

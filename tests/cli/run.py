@@ -150,6 +150,7 @@ def environment_of(program, root):
             if not k.startswith("FLEXBUDGET_") and k != "NO_COLOR"}
     kept["PATH"] = f"{program.parent}:{kept.get('PATH', '/usr/bin:/bin')}"
     kept["ROOT"] = str(root)
+    kept["BUILD"] = os.environ.get("FLEXBUDGET_BUILD", str(root / "build/release"))
     kept["LC_ALL"] = "C.UTF-8"
     kept["FLEXBUDGET_MODELS"] = "/nonexistent"
     return kept

@@ -101,12 +101,35 @@ static void nor_does_lowering_what_rules_take(void **state)
     fail_everywhere(MATCHED);
 }
 
+/* Two questions on one context, of variants that they share, and of some that they do not, while
+ * it comes in and entries keep their scores. */
+static void nor_do_questions_that_share_a_stream(void **state)
+{
+    static const char record[] =
+        "{\"key\": \"a\", \"context\": \"A0B1C2D3E4F5G6H7abcdefgh\", \"turns\": "
+        "[{\"question\": \"?A\", \"answers\": [\"0\"]}, "
+        "{\"question\": \"?F?\", \"answers\": [\"5\"]}]}\n";
+    char text[4 * TEST_PATH];
+
+    (void)state;
+    test_write(test_path(folder, "d.jsonl"), record);
+    (void)snprintf(text, sizeof text,
+                   "name: questions\nmodel: builtin\n"
+                   "tasks: [{jsonl: {data: \"%s\", metric: nll}}]\n"
+                   "rules: [full, keydiff, h2o]\nbudgets: [16t, 50%%]\n"
+                   "protocol: {kind: stream, chunk: 4, interval: 4, rescore: new, "
+                   "protect: {sink: 1, recent: 2}}\n",
+                   test_path(folder, "d.jsonl"));
+    fail_everywhere(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failing_allocation_is_said_and_leaks_nothing),
         cmocka_unit_test(nor_do_other_ways_to_keep_entries),
         cmocka_unit_test(nor_does_lowering_what_rules_take),
+        cmocka_unit_test(nor_do_questions_that_share_a_stream),
     };
     int failed;
 

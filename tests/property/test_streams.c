@@ -107,7 +107,8 @@ static void check_peak(const fb_bound_rule *rule, numbers *r, int64_t n, int64_t
     const fb_seeded_rule seeded = {rule, number_bits(r)};
     const fb_protect protect = small_protect(r, k);
     const fb_model_facts *facts = fb_model_get_facts(the.model);
-    const int64_t entries = fb_stream_entries(facts, FB_F32, rule, k);
+    const bool keeps = !fb_bound_rule_chooses(rule) && number_int(r, 0, 1) == 1;
+    const int64_t entries = fb_stream_entries(facts, FB_F32, rule, k, keeps);
     const int64_t interval = number_int(r, 0, 1) * chunk;
     const size_t before = bytes_now(), budget = SLOTS * ENTRY;
     fb_variant *variant;
@@ -118,7 +119,7 @@ static void check_peak(const fb_bound_rule *rule, numbers *r, int64_t n, int64_t
     assert_ok(fb_stream_in(
         &variant, reading, &seeded, ids, &protect,
         &(fb_pace){
-            .k = entries, .chunk = chunk, .interval = interval, .pays_state = true}));
+            .k = entries, .chunk = chunk, .interval = interval, .pays_state = true, .keeps_scores = keeps}));
     end_steps();
     holds(fb_variant_bytes(variant) <= budget * (size_t)k);
     holds(fb_variant_bytes(variant) ==

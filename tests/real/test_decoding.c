@@ -264,9 +264,9 @@ static void run_interval(json_t *all, int c, fb_reading *reading)
 
     assert_ok(fb_rule_parse(&bound, name));
     rule.rule = bound;
-    assert_ok(fb_stream_in(&variant, reading, &rule, prompt.ids,
-                           &(fb_protect){FB_PROTECT_NONE, 0, 0},
-                           &(fb_pace){TARGET + INTERVAL, SHORT, INTERVAL, false}));
+    assert_ok(fb_stream_in(
+        &variant, reading, &rule, prompt.ids, &(fb_protect){FB_PROTECT_NONE, 0, 0},
+        &(fb_pace){TARGET + INTERVAL, SHORT, INTERVAL, false, false}));
     assert_ok(fb_answer_group(reading, &variant, 1, &ours, &options, &got));
     assert_int_equal(got.events, 5);
     assert_int_equal(got.highest, TARGET + INTERVAL);

@@ -82,7 +82,7 @@ static fb_variant *stream_by(const fb_bound_rule *rule, const fb_protect *protec
     fb_variant *variant;
 
     assert_ok(fb_stream_in(&variant, reading, &seeded, context, protect,
-                           &(fb_pace){k, chunk, interval, true}));
+                           &(fb_pace){k, chunk, interval, true, false}));
     return variant;
 }
 
@@ -457,7 +457,7 @@ static fb_status try_cell(const fb_bound_rule *rule, int64_t n)
 
     fb_memory_fail_at(n);
     status = fb_stream_in(&variant, reading, &seeded, context, &usual,
-                          &(fb_pace){40, CHUNK, 7, true});
+                          &(fb_pace){40, CHUNK, 7, true, false});
     if (status == FB_OK) {
         status = fb_answer_group(reading, &variant, 1, &question, &free_too, &got);
         if (status == FB_OK) fb_answer_clear(&got);

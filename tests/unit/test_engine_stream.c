@@ -75,7 +75,7 @@ static fb_status stream_by(const char *expression, const fb_protect *protect, in
     assert_ok(fb_rule_parse(&bound, expression));
     rule.rule = bound;
     status = fb_stream_in(out, reading, &rule, context, protect,
-                          &(fb_pace){k, chunk, 0, true});
+                          &(fb_pace){k, chunk, 0, true, false});
     if (status != FB_OK) fb_ops_reset(r.ops);
     fb_bound_rule_free(bound);
     return status;
@@ -311,14 +311,14 @@ static void what_a_rule_holds_is_paid_from_the_budget(void **state)
 
     (void)state;
     assert_ok(fb_rule_parse(&rule, "knorm"));
-    assert_int_equal(fb_stream_entries(facts, FB_F32, rule, k), k);
+    assert_int_equal(fb_stream_entries(facts, FB_F32, rule, k, false), k);
     fb_bound_rule_free(rule);
     assert_ok(fb_rule_parse(&rule, "h2o"));
-    assert_int_equal(fb_stream_entries(facts, FB_F32, rule, k),
+    assert_int_equal(fb_stream_entries(facts, FB_F32, rule, k, false),
                      k * entry / (entry + 4));
     fb_bound_rule_free(rule);
     assert_ok(fb_rule_parse(&rule, "snapkv:window=16"));
-    assert_int_equal(fb_stream_entries(facts, FB_F32, rule, k),
+    assert_int_equal(fb_stream_entries(facts, FB_F32, rule, k, false),
                      (HEADS * k * entry - 16 * facts->heads * 32 * 4) /
                          (HEADS * entry));
     fb_bound_rule_free(rule);
@@ -380,7 +380,7 @@ static void more_state_than_declared_is_over_the_budget(void **state)
     assert_ok(fb_rule_bind(&bound, &greedy));
     rule.rule = bound;
     assert_fails(fb_stream_in(&variant, reading, &rule, context, &usual,
-                              &(fb_pace){60, 16, 0, true}),
+                              &(fb_pace){60, 16, 0, true, false}),
                  FB_BUDGET, "'greedy' has declared 1 numbers of state");
     fb_ops_reset(r.ops);
     fb_bound_rule_free(bound);
@@ -424,7 +424,7 @@ static void more_learnt_than_declared_is_over_the_budget(void **state)
     assert_ok(fb_rule_bind(&bound, &greedy));
     rule.rule = bound;
     assert_fails(fb_stream_in(&variant, reading, &rule, context, &usual,
-                              &(fb_pace){60, 16, 0, true}),
+                              &(fb_pace){60, 16, 0, true, false}),
                  FB_BUDGET, "'greedy' has declared 1 rows of state a query head");
     fb_ops_reset(r.ops);
     fb_bound_rule_free(bound);
