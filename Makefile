@@ -114,18 +114,25 @@ $(BUILD)/flags: FORCE
 	echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' | cmp -s - $@ || echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' > $@
 
 # What the sources that make results are, in twelve digits: stored with results, so that those of
-# two builds do not mix; and the commit, "-dirty" with changes, which is said beside. Written only
-# when it changes.
+# two builds do not mix. Written only when it changes.
 RESULT_SOURCES := $(sort $(wildcard $(foreach part,include include/flexbudget rules tasks $(addprefix src/,base ops ops/native ops/torch ops/shape model \
                   cache rule select engine task experiment spec),$(part)/*.[ch])) $(wildcard data/texts/* data/*.txt))
 BUILD_ID := $(BUILD)/gen/experiment/build_id.h
 $(BUILD_ID): FORCE
 	mkdir -p $(@D)
-	id=$$(sha256sum $(RESULT_SOURCES) | sha256sum | cut -c 1-12); commit=unknown; \
-	if [ -e .git ]; then commit=$$(git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null) || commit=unknown; fi; \
-	printf '#define FB_BUILD "%s"\n#define FB_COMMIT "%s"\n' "$$id" "$$commit" > $@.new; \
-	if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+	id=$$(sha256sum $(RESULT_SOURCES) | sha256sum | cut -c 1-12); line="#define FB_BUILD \"$$id\""; \
+	echo "$$line" | cmp -s - $@ || echo "$$line" > $@
 $(BUILD)/obj/src/experiment/version.o: $(BUILD_ID)
+
+# The commit, "-dirty" with changes, is said beside. The program alone has it: another commit is no
+# reason to link every test again.
+COMMIT := $(BUILD)/gen/cli/commit.h
+$(COMMIT): FORCE
+	mkdir -p $(@D)
+	commit=unknown; if [ -e .git ]; then \
+	commit=$$(git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null) || commit=unknown; fi; \
+	line="#define FB_COMMIT \"$$commit\""; echo "$$line" | cmp -s - $@ || echo "$$line" > $@
+$(BUILD)/obj/src/cli/main.o: $(COMMIT)
 
 # Embedded files: whoever has FB_EMBED in it is compiled again when one of them changes.
 EMBEDDED  := $(wildcard web/vega.min.js src/store/schema.sql data/texts/* data/*.txt) \
@@ -223,7 +230,7 @@ digest-probe: $(if $(PROBE),$(BUILD)/digest_probe build/aarch64/digest_probe) ##
 CHECKS := format layers headers errors docs scripts warnings symbols tidy
 check: $(CHECKS:%=check-%) ## format, layers, headers, errors, documents, warnings, symbols, tidy
 check-symbols: $(PROGRAM) $(LIB) $(EMBED)
-check-warnings check-tidy: $(BUILD_ID)
+check-warnings check-tidy: $(BUILD_ID) $(COMMIT)
 $(CHECKS:%=check-%): check-%:
 	CHECK_FLAGS='$(CPPFLAGS) $(BASE_CFLAGS) $(WARNINGS)' BUILD=$(BUILD) tools/check_$*.[sp]* && echo "check-$*: passed"
 list-checks:

@@ -26,10 +26,10 @@ static fb_status print(const fb_line *line, fb_text *out)
     if (fb_values_flag(&line->own, JSON)) {
         fb_text_printf(out,
                        "{\"format\": 1, \"version\": \"%s\", \"build\": \"%s\", "
-                       "\"compiler\": \"%s\", "
+                       "\"commit\": \"%s\", \"compiler\": \"%s\", "
                        "\"backends\": [\"native\", \"torch\"], \"schema\": %d, "
                        "\"rule_abi\": %d, \"task_abi\": %d, \"libraries\": ",
-                       FB_VERSION, fb_build, host.compiler, FB_STORE_SCHEMA,
+                       FB_VERSION, fb_build, fb_commit, host.compiler, FB_STORE_SCHEMA,
                        FB_RULE_ABI, FB_TASK_ABI);
         fb_host_libraries(out);
         fb_text_puts(out, "}\n");
@@ -43,9 +43,9 @@ const fb_command fb_command_version = {
     .name = "version",
     .arguments = "",
     .summary = "version of the program and its libraries",
-    .about =
-        "Prints version and build; with --json also compiler, backends, schema and "
-        "libraries.",
+    .about = "Prints version and build; with --json also commit, compiler, backends, "
+             "schema and "
+             "libraries.",
     .examples = "flexbudget version --json",
     .options = options,
     .print = print,

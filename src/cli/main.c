@@ -4,6 +4,8 @@
  */
 #include "base/file.h"
 #include "cli/cli.h"
+#include "cli/commit.h"
+#include "experiment/version.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -113,6 +115,7 @@ int main(int argc, char **argv)
     const char *word = argc > 1 ? argv[1] : NULL;
     const fb_command *command;
 
+    fb_commit = FB_COMMIT;
     fb_say_called(argc > 0 ? argv[0] : NULL);
     (void)signal(SIGXFSZ, SIG_IGN); /* a file at its limit is a failure like others */
     catch_bus_errors();

@@ -170,7 +170,7 @@ static fb_status stream(telling *t)
     pace.k = t->cell->k;
     if (pace.pays_state)
         pace.k = fb_stream_entries(fb_model_get_facts(t->model), t->cell->engine.cache,
-                                   rule.rule, pace.k);
+                                   rule.rule, pace.k, pace.keeps_scores);
     return fb_stream_in(&t->variant, t->reading, &rule, t->ids, &t->cell->protect,
                         &pace);
 }

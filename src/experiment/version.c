@@ -6,5 +6,5 @@
 #include "experiment/build_id.h"
 
 const char fb_build[] = FB_BUILD;
-const char fb_commit[] = FB_COMMIT;
+const char *fb_commit = "unknown";
 const char fb_program[] = "flexbudget " FB_VERSION ", build " FB_BUILD;
