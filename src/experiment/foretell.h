@@ -21,10 +21,9 @@ typedef struct fb_foretell {
     const fb_model *model;     /* lent; its weights need not be loaded */
     const fb_bound_rule *rule; /* lent; NULL: nothing but the context is read */
     int64_t n_tokens;          /* of the context */
-    int64_t
-        k; /* entries a head that stay, as a budget gives them; 0: all stay, and what
-                  eviction would cost is not counted, only what the rule does while the
-                  context is read */
+    /* Entries a head that stay, as a budget gives them. 0: all stay, and what eviction would
+     * cost is not counted, only what the rule does while the context is read. */
+    int64_t k;
     fb_engine_options engine; /* cache type, chunk, compact; zeroed: the defaults */
     fb_protect protect;       /* zeroed: FB_PROTECT_EXPERIMENT of no entries */
     int64_t protect_last;     /* tokens of a question in the context */
@@ -48,7 +47,7 @@ typedef struct fb_foretold {
      * model and attention. The same for all rules and protocols. */
     double plain_flops;
     double extra_flops; /* FLOPs that the rule adds: scopes signal, score and select */
-    size_t kept_bytes;  /* fb_variant_bytes; 0: nothing was evicted */
+    size_t kept_bytes;  /* fb_variant_bytes */
     size_t tail_bytes;  /* of question and answer */
     /* Highest bytes by phase, as of the ledger, beyond what was in use before the call, with
      * weights and what earlier phases left. Once entries are in a cache of the cell's own,
