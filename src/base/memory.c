@@ -22,7 +22,8 @@ struct header {
 _Static_assert(sizeof(struct header) <= ALIGNMENT, "the header fits before a block");
 
 static atomic_size_t now[FB_ACCOUNT_COUNT];
-static atomic_size_t peak[FB_ACCOUNT_COUNT];
+static atomic_size_t peak[FB_MEMORY_PHASES][FB_ACCOUNT_COUNT];
+static atomic_int at_work; /* the phase */
 static _Atomic int64_t fail_in;
 
 static struct header *header_of(void *block)
@@ -30,13 +31,19 @@ static struct header *header_of(void *block)
     return (struct header *)(void *)((char *)block - ALIGNMENT);
 }
 
+static void note_peak(int phase, fb_account account, size_t used)
+{
+    size_t high = atomic_load(&peak[phase][account]);
+
+    while (used > high &&
+           !atomic_compare_exchange_weak(&peak[phase][account], &high, used)) {
+    }
+}
+
 static void charge(fb_account account, size_t size)
 {
-    const size_t used = atomic_fetch_add(&now[account], size) + size;
-    size_t high = atomic_load(&peak[account]);
-
-    while (used > high && !atomic_compare_exchange_weak(&peak[account], &high, used)) {
-    }
+    note_peak(atomic_load(&at_work), account,
+              atomic_fetch_add(&now[account], size) + size);
 }
 
 static int is_told_to_fail(void)
@@ -133,13 +140,36 @@ size_t fb_memory_now(fb_account account)
 
 size_t fb_memory_peak(fb_account account)
 {
-    return atomic_load(&peak[account]);
+    size_t most = 0;
+
+    for (int p = 0; p < FB_MEMORY_PHASES; p++) {
+        const size_t high = fb_memory_peak_in(p, account);
+
+        if (high > most) most = high;
+    }
+    return most;
+}
+
+size_t fb_memory_peak_in(int phase, fb_account account)
+{
+    return atomic_load(&peak[phase][account]);
+}
+
+void fb_memory_enter(int phase)
+{
+    FB_ASSERT(phase >= 0 && phase < FB_MEMORY_PHASES);
+    if (atomic_exchange(&at_work, phase) == phase) return;
+    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
+        note_peak(phase, (fb_account)a, atomic_load(&now[a]));
 }
 
 void fb_memory_reset_peaks(void)
 {
-    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
-        atomic_store(&peak[a], atomic_load(&now[a]));
+    const int phase = atomic_load(&at_work);
+
+    for (int p = 0; p < FB_MEMORY_PHASES; p++)
+        for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
+            atomic_store(&peak[p][a], p == phase ? atomic_load(&now[a]) : 0);
 }
 
 const char *fb_account_name(fb_account account)

@@ -45,6 +45,12 @@ void fb_memory_drop(fb_account account, size_t bytes);
 size_t fb_memory_now(fb_account account);
 size_t fb_memory_peak(fb_account account);
 void fb_memory_reset_peaks(void);
+
+/* Peaks are also kept apart by phase, of which whoever enters one gives the number; the
+ * first is 0. In one that was not entered since the last reset there is a peak of 0. */
+enum { FB_MEMORY_PHASES = 4 };
+void fb_memory_enter(int phase);
+size_t fb_memory_peak_in(int phase, fb_account account);
 const char *fb_account_name(fb_account account);
 
 /* Tests: the n-th allocation from now fails, once (n = 1: the next); 0 turns it off. */

@@ -41,8 +41,8 @@ static const fb_option options[] = {
                         .initial = "off",
                         .group = MUCH,
                         .help =
-                            "plan, memory, time, and what a run would refuse before it "
-                            "computes"},
+                            "plan; memory by phase, work of rules and time, counted "
+                            "without computing; and what a run would refuse"},
     [FB_JOB_print_config] = {.name = "print-config",
                              .type = FB_TYPE_FLAG,
                              .initial = "off",

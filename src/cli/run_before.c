@@ -2,10 +2,12 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/json.h"
 #include "base/time.h"
 #include "cli/opening.h"
 #include "cli/peer_notes.h"
 #include "cli/run_job.h"
+#include "cli/say_forecast.h"
 #include "experiment/outline.h"
 
 #include <stdio.h>
@@ -80,30 +82,30 @@ static void add_tasks(const fb_job *job, fb_text *out)
     }
 }
 
-static void add_memory(const fb_outline *outline, fb_text *out)
+static void add_memory(const fb_outline *outline, const fb_forecast *forecast,
+                       fb_text *out)
 {
-    char weights[32], full[32], tail[32];
+    char weights[32], windows[32], tail[32];
 
     fb_print_size(outline->weight_bytes, weights, sizeof weights);
-    fb_print_size(outline->full_bytes, full, sizeof full);
+    fb_print_size(forecast->window_bytes, windows, sizeof windows);
     fb_print_size(outline->tail_bytes, tail, sizeof tail);
-    fb_text_printf(out, "  memory: weights %s, full cache %s (", weights, full);
-    add_count(out, outline->longest, "token", "tokens");
-    fb_text_puts(out, "), ");
-    if (outline->window_bytes > 0) {
-        fb_print_size(outline->window_bytes, full, sizeof full);
-        fb_text_printf(out, "windows of sliding layers %s, ", full);
-    }
+    fb_text_printf(out, "  memory: weights %s, ", weights);
+    if (forecast->window_bytes > 0)
+        fb_text_printf(out, "windows of sliding layers %s, ", windows);
     fb_text_printf(out, "question and answer up to %s per variant\n", tail);
 }
 
-static fb_status add_time(const fb_job *job, const fb_outline *outline, fb_text *out)
+static double flops_of(const fb_outline *outline)
 {
-    const double flops = outline->read_flops + outline->answer_flops;
-    char answered[32], time[FB_TIME_SHORT];
-    double speed = 0;
+    return outline->read_flops + outline->answer_flops;
+}
 
-    FB_TRY(fb_outline_speed(job->ops, &speed));
+static void add_time(const fb_outline *outline, double speed, fb_text *out)
+{
+    const double flops = flops_of(outline);
+    char answered[32], time[FB_TIME_SHORT];
+
     fb_time_print((int64_t)(flops / speed * 1e9), time);
     fb_print_count((int64_t)outline->answer_tokens, answered, sizeof answered);
     fb_text_puts(out, "  work: ");
@@ -112,7 +114,6 @@ static fb_status add_time(const fb_job *job, const fb_outline *outline, fb_text 
                    " read, %s answered, %.3g GFLOP; at the %.3g GFLOP/s measured now "
                    "about %s\n",
                    answered, flops / 1e9, speed / 1e9, time);
-    return FB_OK;
 }
 
 /* Warnings about the data of the tasks, notes about rules. */
@@ -135,17 +136,49 @@ static fb_status make_outline(fb_outline *out, const fb_job *job)
                    fb_values_text(&job->line->own, FB_JOB_only));
 }
 
+static void print_plan(const fb_job *job, const fb_outline *outline,
+                       const fb_forecast *forecast, double speed, fb_text *out)
+{
+    say_notes(job);
+    add_grid(job, outline, out);
+    add_tasks(job, out);
+    add_memory(outline, forecast, out);
+    fb_say_forecast(forecast, !fb_spec_is_torch(job->spec), out);
+    add_time(outline, speed, out);
+    fb_text_printf(out, "  results would be in %s; nothing was computed\n", job->out);
+}
+
+static void print_plan_json(const fb_job *job, const fb_outline *outline,
+                            const fb_forecast *forecast, double speed, fb_text *out)
+{
+    say_notes(job);
+    fb_text_puts(out, "{\"format\": 1, \"results\": ");
+    fb_json_add_string(out, job->out);
+    fb_text_printf(out,
+                   ", \"cells\": %lld, \"contexts\": %lld, \"samples\": %lld, "
+                   "\"read_tokens\": %.0f, \"answer_tokens\": %.0f, \"flops\": %.9g, "
+                   "\"flops_per_second\": %.9g, \"weight_bytes\": %.0f, "
+                   "\"tail_bytes\": %.0f, \"longest\": ",
+                   (long long)outline->cells, (long long)outline->contexts,
+                   (long long)outline->samples, outline->read_tokens,
+                   outline->answer_tokens, flops_of(outline), speed,
+                   outline->weight_bytes, outline->tail_bytes);
+    fb_say_forecast_json(forecast, !fb_spec_is_torch(job->spec), out);
+    fb_text_puts(out, "}\n");
+}
+
 fb_status fb_job_print_plan(const fb_job *job, fb_text *out)
 {
+    const bool is_json = fb_values_flag(&job->line->own, FB_JOB_json);
     fb_outline outline;
+    fb_forecast forecast;
+    double speed = 0;
 
     FB_TRY(make_outline(&outline, job));
-    say_notes(job);
-    add_grid(job, &outline, out);
-    add_tasks(job, out);
-    add_memory(&outline, out);
-    FB_TRY(add_time(job, &outline, out));
-    fb_text_printf(out, "  results would be in %s; nothing was computed\n", job->out);
+    FB_TRY(fb_outline_speed(job->ops, &speed));
+    FB_TRY(fb_forecast_plan(&forecast, job->plan, job->only));
+    (is_json ? print_plan_json : print_plan)(job, &outline, &forecast, speed, out);
+    fb_forecast_clear(&forecast);
     return FB_OK;
 }
 

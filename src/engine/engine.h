@@ -81,16 +81,6 @@ FB_MUST_USE fb_status fb_reading_fits(const fb_model_facts *facts, int64_t token
 /* Bytes of the windows of sliding layers for a context of so many tokens: beside the budget,
  * the same for all rules. 0: there are none. */
 size_t fb_window_bytes(const fb_model_facts *facts, fb_dtype cache, int64_t tokens);
-/* Bytes that reading a context of so many tokens works in, beside its cache: activations,
- * rotary tables, and signals of one layer, `window` rows of attention and, where
- * wanted, its sums, all queries, and the rows of a block. */
-size_t fb_pass_bytes(const fb_model_facts *facts, int64_t tokens, int64_t window,
-                     bool wants_sum, bool wants_queries, bool wants_blocks);
-
-/* The same of reading it again for a rule: keys and values of what is fed and of what it
- * is compared with, rows of attention, and the signal. */
-size_t fb_replay_bytes(const fb_model_facts *facts, fb_dtype cache, int64_t tokens,
-                       const fb_replay *replay);
 
 const fb_cache *fb_reading_cache(const fb_reading *reading);
 int64_t fb_reading_tokens(const fb_reading *reading);

@@ -456,22 +456,6 @@ size_t fb_window_bytes(const fb_model_facts *facts, fb_dtype cache, int64_t toke
     return (size_t)(shape.layers * shape.kv_heads * held) * fb_entry_bytes(&shape);
 }
 
-size_t fb_pass_bytes(const fb_model_facts *facts, int64_t tokens, int64_t window,
-                     bool wants_sum, bool wants_queries, bool wants_blocks)
-{
-    const int64_t ropes = facts->sliding_layers > 0 ? FB_N_ROPES : 1;
-    const int64_t qkv = (facts->heads + 2 * facts->kv_heads) * facts->head_dim;
-    const int64_t row = 4 * facts->width + 2 * qkv + 3 * facts->ffn;
-    const int64_t token = facts->width + ropes * facts->head_dim +
-                          facts->heads * (window + (wants_sum ? 1 : 0)) +
-                          (wants_blocks ? facts->heads * FB_CONTEXT_BLOCK : 0) +
-                          (wants_queries ? facts->heads * facts->head_dim : 0);
-
-    return fb_size_mul(
-        (size_t)(tokens * token + fb_smaller(tokens, FB_FORCED_ROWS) * row),
-        sizeof(float));
-}
-
 const fb_cache *fb_reading_cache(const fb_reading *reading)
 {
     return reading->cache;

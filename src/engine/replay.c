@@ -14,7 +14,6 @@
 #include <string.h>
 
 enum { COLUMNS = 1, QUERIES = 1 };
-enum { TEXT_TOKENS = 64 };                 /* more than the text before a piece has */
 enum { BYTES_PER_TOKEN = 4 };              /* of English text, about */
 static const double SMALLEST_NORM = 1e-30; /* nothing was read: 0, not 0/0 */
 
@@ -324,26 +323,4 @@ fb_status fb_reading_replay(fb_reading *reading, const int32_t *ids)
         close_replay(&r);
     }
     return status;
-}
-
-size_t fb_replay_bytes(const fb_model_facts *facts, fb_dtype cache, int64_t tokens,
-                       const fb_replay *replay)
-{
-    const fb_cache_shape shape = {facts->layers, facts->kv_heads, facts->head_dim,
-                                  cache};
-    const bool drafts = replay->draft > 0;
-    const int64_t piece = drafts ? replay->draft : fb_smaller(replay->piece, tokens);
-    const int64_t said = TEXT_TOKENS + fb_smaller(replay->overlap, tokens);
-    const bool is_all = replay->sees_all || drafts || piece == tokens;
-    const int64_t shown = is_all ? tokens : piece + replay->sinks;
-    const int64_t qkv = (facts->heads + 2 * facts->kv_heads) * facts->head_dim;
-    const int64_t row = 4 * facts->width + 2 * qkv + 3 * facts->ffn +
-                        facts->heads * shown * (replay->by_hidden ? 2 : 1);
-    const int64_t entries =
-        shape.layers * shape.kv_heads * (said + piece + (is_all ? 0 : shown));
-
-    return (size_t)entries * fb_entry_bytes(&shape) +
-           fb_size_mul((size_t)(facts->global_layers * facts->heads * tokens +
-                                fb_smaller(said + piece, FB_FORCED_ROWS) * row),
-                       sizeof(float));
 }

@@ -249,9 +249,10 @@ static fb_status check_memory(const asking *a)
     const fb_answer_options how = fb_run_answer_options(&plan->samples[0]);
     const double each = (double)fb_answer_bytes(fb_model_get_facts(plan->model),
                                                 plan->shape.type, &question, &how);
-    double need = fb_run_bytes_now() + (double)a->ask->n * each;
+    double need, reading;
 
-    need += fb_run_reading_bytes(plan, plan->documents[0].context.n);
+    FB_TRY(fb_run_reading_bytes(plan, plan->documents[0].context.n, &reading));
+    need = fb_run_bytes_now() + reading + (double)a->ask->n * each;
     for (int i = 0; i < a->ask->n; i++)
         need += fb_run_cell_bytes(plan, &a->ask->cells[i]);
     if (need <= limit) return FB_OK;

@@ -11,7 +11,8 @@ typedef struct telling {
     const fb_foretell *cell;
     fb_foretold *out;
     size_t base[FB_ACCOUNT_COUNT]; /* bytes in use before */
-    int32_t *ids;    /* zeros: of the context, and of a question */
+    size_t others;                 /* of keys and values: not the cell's */
+    int32_t *ids;                  /* zeros: of the context, and of a question */
     int32_t *answer; /* not what greedy decoding says, which is 0 throughout */
     fb_ops *ops;
     fb_model *model; /* without weights */
@@ -28,29 +29,40 @@ static void begin(telling *t)
         t->base[a] = fb_memory_now((fb_account)a);
 }
 
-/* What was highest since the last end of a phase. */
-static void end_phase(telling *t, fb_phase phase)
+/* Adds what was highest since the last end of a step, in the phases that it is made of: who
+ * comes back to another one finds there what has changed. */
+static void end_step(telling *t, int first, int last)
 {
-    for (int a = 0; a < FB_ACCOUNT_COUNT; a++) {
-        const size_t peak = fb_memory_peak((fb_account)a);
+    for (int p = first; p <= last; p++)
+        for (int a = 0; a < FB_ACCOUNT_COUNT; a++) {
+            const size_t peak = fb_memory_peak_in(p, (fb_account)a);
+            const size_t base = t->base[a] + (a == FB_ACCOUNT_kv ? t->others : 0);
+            size_t *most = &t->out->peak[p][a];
 
-        t->out->peak[phase][a] = peak > t->base[a] ? peak - t->base[a] : 0;
-    }
+            t->out->has[p] |= peak > 0;
+            if (peak > base && peak - base > *most) *most = peak - base;
+        }
+    fb_memory_reset_peaks();
+}
+
+/* From here on the cell has a cache of its own: the full one is kept for others. */
+static void leave_full(telling *t)
+{
+    t->others = fb_cache_bytes(fb_reading_cache(t->reading));
     fb_memory_reset_peaks();
 }
 
 static fb_status open_ids(telling *t)
 {
     const fb_foretell *cell = t->cell;
-    const int64_t n =
-        cell->n_tokens > cell->n_prompt ? cell->n_tokens : cell->n_prompt;
+    const int64_t n = cell->n_tokens > cell->n_prompt ? cell->n_tokens : cell->n_prompt;
 
     if (cell->n_tokens < 1 || n > INT32_MAX || cell->n_answer > INT32_MAX)
         return fb_fail(FB_USAGE, "a context of %lld tokens; 1 to %d are possible",
                        (long long)cell->n_tokens, INT32_MAX);
     t->ids = fb_zalloc(FB_ACCOUNT_other, (size_t)n * sizeof *t->ids);
-    t->answer = fb_zalloc(FB_ACCOUNT_other,
-                          (size_t)(cell->n_answer + 1) * sizeof *t->answer);
+    t->answer =
+        fb_zalloc(FB_ACCOUNT_other, (size_t)(cell->n_answer + 1) * sizeof *t->answer);
     if (t->ids == NULL || t->answer == NULL)
         return fb_fail(FB_NO_MEMORY, "no memory for a context");
     if (fb_model_get_facts(cell->model)->vocabulary > 1) t->answer[0] = 1;
@@ -63,6 +75,7 @@ static fb_status open_engine(telling *t)
     FB_TRY(fb_ops_open_hollow(&t->ops, t->cell->threads));
     FB_TRY(fb_model_open_hollow(&t->model, t->ops, t->cell->model));
     FB_TRY(fb_engine_open(&t->engine, t->ops, t->model, &t->cell->engine));
+    fb_ops_move(t->ops, (fb_place){FB_PHASE_context, FB_SCOPE_model});
     fb_memory_reset_peaks();
     return FB_OK;
 }
@@ -81,23 +94,51 @@ static void close_all(telling *t)
 
 /* --- the cell --- */
 
-static fb_seeded_rule seeded(const telling *t)
+static fb_seeded_rule seeded(const fb_bound_rule *rule)
 {
-    return (fb_seeded_rule){t->cell->rule, 1};
+    return (fb_seeded_rule){rule, 1};
+}
+
+/* The cell's rule first, then its company. */
+static fb_status read_for(telling *t, int *n_out)
+{
+    const fb_foretell *cell = t->cell;
+    const bool reads = cell->rule != NULL && !cell->streams;
+    fb_seeded_rule *rules = fb_alloc(
+        FB_ACCOUNT_other, fb_size_mul((size_t)cell->n_company + 1, sizeof *rules));
+    int n = 0;
+    fb_status status;
+
+    if (rules == NULL) return fb_fail(FB_NO_MEMORY, "no memory for rules");
+    if (reads) rules[n++] = seeded(cell->rule);
+    for (int i = 0; i < cell->n_company; i++)
+        rules[n++] = seeded(cell->company[i]);
+    status = fb_read(&t->reading, t->engine, t->ids, cell->n_tokens, rules, n, 1);
+    fb_free(rules);
+    *n_out = reads;
+    return status;
+}
+
+static double plain_flops(const fb_ledger *ledger)
+{
+    return fb_ledger_total(ledger, FB_PHASE_context, FB_SCOPE_model).flops +
+           fb_ledger_total(ledger, FB_PHASE_context, FB_SCOPE_attention).flops;
 }
 
 static fb_status read(telling *t)
 {
-    const fb_seeded_rule rule = seeded(t);
-    const int n = t->cell->rule != NULL && !t->cell->streams;
+    int n = 0;
 
-    FB_TRY(fb_read(&t->reading, t->engine, t->ids, t->cell->n_tokens, &rule, n, 1));
-    t->out->plain_flops = fb_foretell_plain(fb_reading_pass(t->reading));
+    FB_TRY(read_for(t, &n));
+    t->out->plain_flops = plain_flops(fb_reading_pass(t->reading));
     if (n > 0)
         fb_ledger_add(&t->out->ledger, fb_reading_ledger(t->reading, 0));
     else if (!t->cell->streams)
         fb_ledger_add(&t->out->ledger, fb_reading_pass(t->reading));
-    end_phase(t, FB_PHASE_context);
+    if (t->cell->streams)
+        leave_full(t);
+    else
+        end_step(t, FB_PHASE_context, FB_PHASE_evict);
     return FB_OK;
 }
 
@@ -116,15 +157,14 @@ static fb_status foresee(telling *t)
     const fb_question *q = asked.n_prompt > 0 && asked.n_answer > 0 ? &asked : &some;
     const uint32_t reads = fb_bound_rule_choices(t->cell->rule)->reads;
 
-    if (reads & FB_READS_DOCUMENT_FUTURE)
-        FB_TRY(fb_foresee_document(t->reading, q, 1));
+    if (reads & FB_READS_DOCUMENT_FUTURE) FB_TRY(fb_foresee_document(t->reading, q, 1));
     if (reads & FB_READS_FUTURE) FB_TRY(fb_foresee(t->reading, q));
     return FB_OK;
 }
 
 static fb_status stream(telling *t)
 {
-    const fb_seeded_rule rule = seeded(t);
+    const fb_seeded_rule rule = seeded(t->cell->rule);
     fb_pace pace = t->cell->pace;
 
     pace.k = t->cell->k;
@@ -149,12 +189,10 @@ static fb_status evict(telling *t)
     const fb_foretell *cell = t->cell;
     const fb_choices *choices;
 
-    if (cell->rule == NULL || cell->k == 0)
-        return fb_keep_all(&t->variant, t->reading);
+    if (cell->rule == NULL || cell->k == 0) return fb_keep_all(&t->variant, t->reading);
     if (cell->streams) return stream(t);
     choices = fb_bound_rule_choices(cell->rule);
-    if (choices->reference != FB_REFERENCE_NONE)
-        return evict_as_reference(t, choices);
+    if (choices->reference != FB_REFERENCE_NONE) return evict_as_reference(t, choices);
     if (choices->keeps_all) return fb_keep_all(&t->variant, t->reading);
     FB_TRY(foresee(t));
     return fb_evict(&t->variant, t->reading, 0, &cell->protect, cell->protect_last,
@@ -165,19 +203,9 @@ static fb_status run_evict(telling *t)
 {
     FB_TRY(evict(t));
     fb_ledger_add(&t->out->ledger, fb_variant_ledger(t->variant));
-    t->out->extra_flops = fb_foretell_extra(&t->out->ledger);
     t->out->kept_bytes = fb_variant_bytes(t->variant);
-    end_phase(t, FB_PHASE_evict);
-    return FB_OK;
-}
-
-/* fb_answer_options.watch: the first word of a free answer ends the pass over the
- * question. */
-static fb_status watch(void *self, const fb_growth *growth)
-{
-    telling *t = self;
-
-    if (growth->n == 1) end_phase(t, FB_PHASE_answer);
+    end_step(t, t->cell->streams ? FB_PHASE_context : FB_PHASE_evict, FB_PHASE_evict);
+    if (fb_variant_selection(t->variant) != NULL) leave_full(t);
     return FB_OK;
 }
 
@@ -185,9 +213,7 @@ static fb_status answer(telling *t)
 {
     const fb_question question = question_of(t);
     const fb_answer_options options = {.generate = t->cell->max_tokens > 0,
-                                       .max_tokens = t->cell->max_tokens,
-                                       .watch = watch,
-                                       .self = t};
+                                       .max_tokens = t->cell->max_tokens};
     fb_answer said;
 
     if (t->cell->n_prompt == 0) return FB_OK;
@@ -195,7 +221,7 @@ static fb_status answer(telling *t)
     fb_ledger_add(&t->out->ledger, &said.ledger);
     t->out->tail_bytes = said.tail_bytes;
     fb_answer_clear(&said);
-    end_phase(t, options.generate ? FB_PHASE_decode : FB_PHASE_answer);
+    end_step(t, FB_PHASE_evict, FB_PHASE_decode);
     return FB_OK;
 }
 
@@ -208,6 +234,17 @@ static fb_status tell(telling *t)
     return answer(t);
 }
 
+static double extra_flops(const fb_ledger *ledger)
+{
+    double flops = 0;
+
+    for (int p = 0; p < FB_PHASE_COUNT; p++)
+        flops += fb_ledger_total(ledger, (fb_phase)p, FB_SCOPE_signal).flops +
+                 fb_ledger_total(ledger, (fb_phase)p, FB_SCOPE_score).flops +
+                 fb_ledger_total(ledger, (fb_phase)p, FB_SCOPE_select).flops;
+    return flops;
+}
+
 fb_status fb_foretell_cell(fb_foretold *out, const fb_foretell *cell)
 {
     telling t = {.cell = cell, .out = out};
@@ -215,28 +252,9 @@ fb_status fb_foretell_cell(fb_foretold *out, const fb_foretell *cell)
 
     memset(out, 0, sizeof *out);
     status = tell(&t);
+    out->extra_flops = extra_flops(&out->ledger);
     close_all(&t);
     return status;
-}
-
-/* --- sums --- */
-
-double fb_foretell_plain(const fb_ledger *ledger)
-{
-    return fb_ledger_total(ledger, FB_PHASE_context, FB_SCOPE_model).flops +
-           fb_ledger_total(ledger, FB_PHASE_context, FB_SCOPE_attention).flops;
-}
-
-double fb_foretell_extra(const fb_ledger *ledger)
-{
-    static const fb_phase phases[] = {FB_PHASE_context, FB_PHASE_evict};
-    static const fb_scope scopes[] = {FB_SCOPE_signal, FB_SCOPE_score, FB_SCOPE_select};
-    double flops = 0;
-
-    for (int p = 0; p < 2; p++)
-        for (int s = 0; s < 3; s++)
-            flops += fb_ledger_total(ledger, phases[p], scopes[s]).flops;
-    return flops;
 }
 
 double fb_foretold_peak(const fb_foretold *foretold, fb_phase phase)

@@ -21,7 +21,8 @@ typedef struct fb_foretell {
     const fb_model *model;     /* lent; its weights need not be loaded */
     const fb_bound_rule *rule; /* lent; NULL: nothing but the context is read */
     int64_t n_tokens;          /* of the context */
-    int64_t k; /* entries a head that stay, as a budget gives them; 0: all stay, and what
+    int64_t
+        k; /* entries a head that stay, as a budget gives them; 0: all stay, and what
                   eviction would cost is not counted, only what the rule does while the
                   context is read */
     fb_engine_options engine; /* cache type, chunk, compact; zeroed: the defaults */
@@ -35,6 +36,10 @@ typedef struct fb_foretell {
      * is answered. No reference or no free answer: only the other. */
     int64_t n_prompt, n_answer, max_tokens;
     int threads; /* of the native backend, for the memory they take; 0: as many as there */
+    /* Others that are scored in the same reading, as a run reads a context once for all its
+     * rules; lent. They change peaks, no ledger. */
+    const fb_bound_rule *const *company;
+    int n_company;
 } fb_foretell;
 
 typedef struct fb_foretold {
@@ -42,24 +47,20 @@ typedef struct fb_foretold {
     /* FLOPs of the plain pass over the context with a full cache: phase context, scopes
      * model and attention. The same for all rules and protocols. */
     double plain_flops;
-    /* FLOPs that the rule adds until the answer begins: scopes signal, score and select, of
-     * phases context and evict. */
-    double extra_flops;
-    size_t kept_bytes; /* fb_variant_bytes; 0: nothing was evicted */
-    size_t tail_bytes; /* of question and answer */
-    /* Highest bytes by phase beyond what was in use before the call: with the weights, with
-     * what earlier phases left, as a run of this cell alone measures them. */
+    double extra_flops; /* FLOPs that the rule adds: scopes signal, score and select */
+    size_t kept_bytes;  /* fb_variant_bytes; 0: nothing was evicted */
+    size_t tail_bytes;  /* of question and answer */
+    /* Highest bytes by phase, as of the ledger, beyond what was in use before the call, with
+     * weights and what earlier phases left. Once entries are in a cache of the cell's own,
+     * the full cache, which a run keeps for its other cells, is no part of it; a stream
+     * never has one. */
     size_t peak[FB_PHASE_COUNT][FB_ACCOUNT_COUNT];
+    bool has[FB_PHASE_COUNT]; /* the cell comes through this phase */
 } fb_foretold;
 
 /* Fails as the run of the cell would: FB_BUDGET, FB_UNSUPPORTED, FB_USAGE. */
 FB_MUST_USE fb_status fb_foretell_cell(fb_foretold *out, const fb_foretell *cell);
 
-/* The scopes signal, score and select of a ledger, phases context and evict: what
- * `extra_flops` is of. */
-double fb_foretell_extra(const fb_ledger *ledger);
-/* The scopes model and attention of the phase context. */
-double fb_foretell_plain(const fb_ledger *ledger);
 /* The sum of a phase's accounts. */
 double fb_foretold_peak(const fb_foretold *foretold, fb_phase phase);
 

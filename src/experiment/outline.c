@@ -68,8 +68,6 @@ static fb_status add_document(fb_outline *out, const fb_plan *plan, int document
     if (n_cells == 0) return FB_OK;
     out->contexts++;
     add_reading(out, facts, n, n / 2);
-    if (plan->documents[document].context.n > out->longest)
-        out->longest = plan->documents[document].context.n;
     return FB_OK;
 }
 
@@ -91,8 +89,6 @@ fb_status fb_outline_make(fb_outline *out, const fb_plan *plan, const fb_filter 
 
         if (tail > out->tail_bytes) out->tail_bytes = tail;
     }
-    out->full_bytes = layer * (double)plan->shape.layers * (double)out->longest;
-    out->window_bytes = (double)fb_window_bytes(facts, plan->shape.type, out->longest);
     out->weight_bytes = (double)facts->weight_bytes;
     if (fb_spec_is_torch(plan->spec)) /* loaded, in a precision of its own */
         out->weight_bytes = (double)fb_memory_now(FB_ACCOUNT_weights);

@@ -9,12 +9,10 @@
 
 typedef struct fb_outline {
     int64_t cells, contexts, samples;
-    int64_t longest;                   /* tokens of a context */
     double read_tokens, answer_tokens; /* that the model sees */
     double read_flops, answer_flops;   /* of the plain model, estimated */
-    /* Of the largest document: the cache that rules evict from, the windows of sliding
-     * layers beside it, question and answer. */
-    double weight_bytes, full_bytes, window_bytes, tail_bytes;
+    double weight_bytes;
+    double tail_bytes; /* of the longest question and answer */
 } fb_outline;
 
 FB_MUST_USE fb_status fb_outline_make(fb_outline *out, const fb_plan *plan,

@@ -77,7 +77,7 @@ int64_t fb_run_limit(const fb_plan *plan, const fb_run_options *options);
 /* Bytes in use now, in all accounts. */
 double fb_run_bytes_now(void);
 /* Bytes of a cell's own cache: none where the context's is used whole, two where the answer
- * goes on in a copy; and of the pass that fills it. */
+ * goes on in a copy. */
 double fb_run_cell_bytes(const fb_plan *plan, const fb_cell *cell);
 /* FB_BUDGET, before anything is computed, if a cell of the plan cannot fit into them:
  * weights, the full cache of its context, its own cache, its answer. Weights that are
@@ -151,9 +151,10 @@ bool fb_run_is_own_fault(fb_status status);
 /* What a sample asks; without an end of its own for the answer. */
 fb_question fb_run_question(const fb_plan_sample *sample);
 fb_answer_options fb_run_answer_options(const fb_plan_sample *sample);
-/* What reading a context holds: the full cache, the windows of sliding layers, one of these
- * layers whole while it is at work, and what the pass works in. */
-double fb_run_reading_bytes(const fb_plan *plan, int64_t tokens);
+/* What reading a context takes beside weights, with the signals and scores of all rules: as
+ * foretell.h counts it, so it resets peaks. */
+FB_MUST_USE fb_status fb_run_reading_bytes(const fb_plan *plan, int64_t tokens,
+                                           double *out);
 /* What the protocol asks of the engine. */
 fb_engine_options fb_run_engine_options(const fb_plan *plan);
 /* Bytes of an answer up to its first stop string. */

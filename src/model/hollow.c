@@ -35,7 +35,8 @@ static fb_status read_bits(const fb_json *config, int *bits, const char **name)
     static const struct {
         const char *said, *name;
         int bits;
-    } types[] = {{"bfloat16", "BF16", 16}, {"float16", "F16", 16}, {"float32", "F32", 32}};
+    } types[] = {
+        {"bfloat16", "BF16", 16}, {"float16", "F16", 16}, {"float32", "F32", 32}};
     const fb_json *value = fb_json_get(config, "dtype");
     const char *said;
 
@@ -47,9 +48,10 @@ static fb_status read_bits(const fb_json *config, int *bits, const char **name)
             *name = types[i].name;
             return FB_OK;
         }
-    return fb_fail(FB_UNSUPPORTED,
-                   "'torch_dtype' is '%s'; bfloat16, float16 and float32 are understood",
-                   said == NULL ? fb_json_type(value) : fb_span_show(fb_span_of(said)).text);
+    return fb_fail(
+        FB_UNSUPPORTED,
+        "'torch_dtype' is '%s'; bfloat16, float16 and float32 are understood",
+        said == NULL ? fb_json_type(value) : fb_span_show(fb_span_of(said)).text);
 }
 
 static fb_status read_config(fb_model *m, const fb_json *config)

@@ -603,7 +603,8 @@ static fb_status load_all(loader *l, fb_weights *out)
 /* Embedding, head, and four weights of every layer. */
 static fb_status load(loader *l, fb_weights *out)
 {
-    const size_t layers = (size_t)l->f->layers, n = l->tensors == NULL ? 0 : l->tensors->n;
+    const size_t layers = (size_t)l->f->layers,
+                 n = l->tensors == NULL ? 0 : l->tensors->n;
     fb_status status;
 
     *out = (fb_weights){.n_layers = l->f->layers};

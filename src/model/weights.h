@@ -44,8 +44,8 @@ typedef struct fb_weights {
     int64_t n_layers;
     fb_weight_note *notes; /* [n_notes] of weights, in the order they are made in */
     size_t n_notes;
-    size_t file_bytes; /* of all tensors that are used */
-    size_t booked;     /* of hollow ones that stay as they are in the file */
+    size_t file_bytes;   /* of all tensors that are used */
+    size_t booked;       /* of hollow ones that stay as they are in the file */
     fb_tensor embedding; /* weight [vocabulary, width] */
     fb_tensor norm;      /* [width] */
     fb_tensor head;      /* weight [vocabulary, width]; the embedding's own if tied */

@@ -4,7 +4,10 @@
  */
 #include "ops/ledger.h"
 
+#include "base/memory.h"
 #include "ops/context.h"
+
+_Static_assert(FB_PHASE_COUNT <= FB_MEMORY_PHASES, "memory has peaks of every phase");
 
 static const struct {
     const char *name, *aten;
@@ -145,6 +148,7 @@ fb_place fb_ops_place(const fb_ops *ops)
 
 void fb_ops_move(fb_ops *ops, fb_place place)
 {
+    fb_memory_enter((int)place.phase);
     ops->place = place;
 }
 

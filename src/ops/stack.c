@@ -10,11 +10,31 @@ static const char nowhere; /* what a hollow stack gives */
 
 enum { ALIGNMENT = 64, FIRST_BLOCK = 1 << 20, LARGEST_BLOCK = 64 << 20 };
 
+static void drop_last(fb_stack *stack)
+{
+    const int last = --stack->n_blocks;
+
+    if (stack->is_hollow)
+        fb_memory_drop(FB_ACCOUNT_scratch, stack->blocks[last].size);
+    else
+        fb_free(stack->blocks[last].bytes);
+}
+
+/* Blocks above the one in use were too small: the new one is in their place. */
 static int add_block(fb_stack *stack, size_t size)
 {
-    const int n = stack->n_blocks;
-    size_t bytes = n == 0 ? FIRST_BLOCK : 2 * stack->blocks[n - 1].size;
+    const int kept = stack->used > 0 ? stack->top + 1 : stack->top;
+    size_t bytes = FIRST_BLOCK;
+    int n;
 
+    while (stack->n_blocks > kept) {
+        if (2 * stack->blocks[stack->n_blocks - 1].size > bytes)
+            bytes = 2 * stack->blocks[stack->n_blocks - 1].size;
+        drop_last(stack);
+    }
+    n = stack->n_blocks;
+    if (n > 0 && 2 * stack->blocks[n - 1].size > bytes)
+        bytes = 2 * stack->blocks[n - 1].size;
     if (n == FB_STACK_BLOCKS) return 0;
     if (bytes > LARGEST_BLOCK) bytes = LARGEST_BLOCK;
     if (bytes < size) bytes = size;
@@ -47,7 +67,10 @@ void *fb_stack_take(fb_stack *stack, size_t size)
 
         while (next < stack->n_blocks && !fits(stack, next, 0, size))
             next++;
-        if (next == stack->n_blocks && !add_block(stack, size)) return NULL;
+        if (next >= stack->n_blocks) {
+            if (!add_block(stack, size)) return NULL;
+            next = stack->n_blocks - 1;
+        }
         stack->top = next;
         stack->used = 0;
     }
@@ -72,10 +95,7 @@ void fb_stack_cut(fb_stack *stack, size_t mark)
 
 void fb_stack_clear(fb_stack *stack)
 {
-    for (int i = 0; i < stack->n_blocks; i++)
-        if (stack->is_hollow)
-            fb_memory_drop(FB_ACCOUNT_scratch, stack->blocks[i].size);
-        else
-            fb_free(stack->blocks[i].bytes);
+    while (stack->n_blocks > 0)
+        drop_last(stack);
     *stack = (fb_stack){.is_hollow = stack->is_hollow};
 }

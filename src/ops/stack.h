@@ -1,9 +1,10 @@
 /* stack.h - memory for temporaries: taken on top, dropped together.
  *
- * A list of blocks that is never given back before the end, so after the first few
- * tokens nothing is allocated any more. Blocks double up to 64 MiB; what is larger has one
- * of its own size. A mark is a number of bytes below it. A hollow stack books the same
- * blocks to the same account, without memory.
+ * A list of blocks that stays, so after the first few tokens nothing is allocated any more:
+ * only what has become too small for a text that grows is given back when a larger block
+ * takes its place. Blocks double up to 64 MiB; what is larger has one of its own size. A
+ * mark is a number of bytes below it. A hollow stack books the same blocks to the same
+ * account, without memory.
  *
  * SPDX-License-Identifier: MIT
  */

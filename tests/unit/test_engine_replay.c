@@ -471,36 +471,6 @@ static void rules_that_ask_for_the_same_share_one_reading(void **state)
     rig_close(&r);
 }
 
-static void its_memory_is_what_was_said(void **state)
-{
-    static const char *const expressions[] = {"kvzip:piece=25", "kvzip:piece=40,plus=1",
-                                              "kvcompose"};
-
-    (void)state;
-    for (int e = 0; e < 3; e++) {
-        size_t before, peak, said;
-        fb_bound_rule *bound;
-        fb_reading *reading;
-        rig r;
-
-        rig_open(&r, models[0], NULL, NULL);
-        assert_ok(fb_rule_parse(&bound, expressions[e]));
-        said = fb_replay_bytes(fb_model_get_facts(r.model), FB_F32, N,
-                               fb_bound_rule_replay(bound));
-        before = fb_memory_now(FB_ACCOUNT_kv);
-        fb_memory_reset_peaks();
-        assert_ok(
-            fb_read(&reading, r.engine, context, N, &(fb_seeded_rule){bound, 1}, 1, 1));
-        peak = fb_memory_peak(FB_ACCOUNT_kv) - before -
-               fb_cache_bytes(fb_reading_cache(reading));
-        assert_true(peak > 0);
-        assert_true(peak + fb_memory_peak(FB_ACCOUNT_signals) <= said);
-        fb_reading_free(reading);
-        fb_bound_rule_free(bound);
-        rig_close(&r);
-    }
-}
-
 /* But for the stack of the operators, which stays as large as it was. */
 static size_t memory_in_use(void)
 {
@@ -634,7 +604,6 @@ int main(void)
         cmocka_unit_test(pieces_are_a_plain_pass_each_with_a_softmax_of_their_own),
         cmocka_unit_test(who_reads_again_changes_no_bit_of_anybody_else),
         cmocka_unit_test(rules_that_ask_for_the_same_share_one_reading),
-        cmocka_unit_test(its_memory_is_what_was_said),
         cmocka_unit_test(a_failing_allocation_leaks_nothing),
         cmocka_unit_test(the_residual_is_the_cosine_around_attention),
     };

@@ -118,6 +118,29 @@ static void a_folder_has_tokenizer_and_template(void **state)
     test_folder_remove(folder);
 }
 
+/* Its config.json alone knows what all of it takes. */
+static void its_config_alone_has_the_same_numbers(void **state)
+{
+    const fb_model_facts *whole, *alone;
+    fb_model *m = NULL, *config = NULL;
+
+    (void)state;
+    test_folder(folder);
+    put_model();
+    assert_ok(fb_model_open(&m, NULL, folder, NULL));
+    assert_ok(fb_model_open_config(&config, test_path(folder, "config.json"), NULL));
+    whole = fb_model_get_facts(m);
+    alone = fb_model_get_facts(config);
+    assert_int_equal(alone->weight_bytes, whole->weight_bytes);
+    assert_int_equal(alone->vocabulary, whole->vocabulary);
+    assert_int_equal(alone->head_dim, whole->head_dim);
+    assert_string_equal(alone->name, whole->name);
+    assert_string_equal(alone->weight_types, whole->weight_types);
+    fb_model_close(config);
+    fb_model_close(m);
+    test_folder_remove(folder);
+}
+
 /* The same tables give the same hash, other tables another; the model's own hash sees
  * every file. */
 static void the_tokenizer_has_a_hash_of_its_tables(void **state)
@@ -245,6 +268,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_folder_has_tokenizer_and_template),
+        cmocka_unit_test(its_config_alone_has_the_same_numbers),
         cmocka_unit_test(the_tokenizer_has_a_hash_of_its_tables),
         cmocka_unit_test(what_is_wrong_names_folder_and_file),
         cmocka_unit_test(every_file_of_a_model_is_guarded),

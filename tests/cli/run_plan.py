@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""run_plan.py - what a dry run says of memory is what the run then measures, and what it says
+of rules is what the run then counts; a run is refused for what a rule asks to see.
+
+SPDX-License-Identifier: MIT
+"""
+import json
+import os
+import pathlib
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = os.environ.get("FLEXBUDGET_PROGRAM", str(ROOT / "build/release/flexbudget"))
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("FLEXBUDGET_")}
+RULES = "snapkv:window=16,h2o,adakv(keydiff),kvzip:piece=100,rkv"
+ARGUMENTS = ["run", "--model", "builtin", "--tasks", "recall:samples=1,tokens=900,pairs=20",
+             "--budgets", "25%", "-j", "2", "-q"]
+PART = 0.02
+
+
+def call(folder, *more, code=0, rules=RULES):
+    done = subprocess.run([PROGRAM, *ARGUMENTS, "--rules", rules, *more], cwd=folder, env=ENVIRONMENT, text=True,
+                          capture_output=True, timeout=120)
+    assert done.returncode == code, f"{more}: exit code {done.returncode}\n{done.stderr}"
+    return done
+
+
+def plan(folder, *more):
+    return json.loads(call(folder, "--dry-run", "--json", *more).stdout)["longest"]
+
+
+def extra(db, label):
+    """Work of signals, scores and selection, as a part of the plain pass."""
+    rows = db.execute(
+        "select ledger.phase, ledger.scope, sum(flops) from ledger "
+        "join cell on cell.id = cell_id join rule on rule.id = rule_id where rule.label = ? "
+        "group by 1, 2", (label,)).fetchall()
+    plain = sum(f for p, s, f in rows if p == "context" and s in ("model", "attention"))
+    return sum(f for _, s, f in rows if s in ("signal", "score", "select")) / plain
+
+
+def check_run(folder):
+    told = plan(folder)
+    call(folder, "-o", "r.db")
+    with sqlite3.connect(pathlib.Path(folder) / "r.db") as db:
+        assert len(told["rules"]) == 5
+        for rule in told["rules"]:
+            ran = extra(db, rule["rule"])
+            assert abs(rule["extra"] - ran) <= 1e-8 * ran, (rule, ran)
+        measured = db.execute("select distinct account, peak_bytes from memory "
+                              "where phase = 'context' and account != 'other'").fetchall()
+    assert len(measured) == 5
+    for account, ran in measured:
+        said = told["peak_bytes"]["prefill"][account]
+        assert abs(said - ran) <= PART * ran, (account, said, ran)
+
+
+def check_refusal(folder):
+    """rkv compares all keys with all: what it works in counts as well."""
+    most = int(plan(folder)["peak_bytes"]["prefill"]["scratch"])
+    done = call(folder, "--memory", str(most // 2), "--dry-run", code=2)
+    assert "a context of 900 tokens needs" in done.stderr, done.stderr
+    call(folder, "--memory", str(most // 2), "--dry-run", rules="knorm")
+
+
+with tempfile.TemporaryDirectory() as temporary:
+    check_run(temporary)
+    check_refusal(temporary)
+print("2 passed, 0 failed")
+sys.exit(0)
