@@ -1,9 +1,5 @@
 /* match.c - see match.h.
  *
- * A document is looked at once for all rules. Of a rule that is above the quota its effort
- * is halved in, on the document that shows it; then all documents are looked at again, and
- * where another shows that it is still above, on that one.
- *
  * SPDX-License-Identifier: MIT
  */
 #include "experiment/match.h"
@@ -14,9 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-/* A share that is the quota but for its last digits keeps to it. */
-static const double ROUNDING = 1e-12;
-
 typedef struct match {
     fb_pricing pricing;
     fb_plan *plan;
@@ -26,11 +19,6 @@ typedef struct match {
     int n_kept, n_judged;
     fb_text refusals; /* of rules that cannot keep to it */
 } match;
-
-static bool is_above(const match *m, double share)
-{
-    return share > m->quota * (1 + ROUNDING);
-}
 
 static double *shares_of(const match *m, int rule) /* [n_texts] */
 {
@@ -63,69 +51,13 @@ static void say_share(fb_text *text, double share)
 
 /* --- one rule --- */
 
-/* Its share of one text, or the largest of all (text -1) and where that is, at effort s. */
-static fb_status share_at(match *m, int rule, int64_t s, int *text, double *out)
+/* A rule that fails here fails its cells; it is no reason not to run the others. */
+static void note_failure(match *m, int rule)
 {
-    fb_bound_rule *bound;
-    fb_status status;
-
-    *out = 0;
-    FB_TRY(fb_bound_rule_with_effort(&bound, m->spec->rules[rule].rule, s));
-    if (*text >= 0) {
-        status = fb_price(&m->pricing, *text, rule, bound, out);
-    } else {
-        double share = 0;
-
-        status = FB_OK;
-        for (int i = 0; status == FB_OK && i < m->pricing.n_texts; i++) {
-            status = fb_price(&m->pricing, i, rule, bound, &share);
-            if (status == FB_OK && (i == 0 || share > *out)) {
-                *out = share;
-                *text = i;
-            }
-        }
-    }
-    fb_bound_rule_free(bound);
-    return status;
-}
-
-/* Effort `low` keeps to the quota with this text, `high` does not: until they are
- * neighbours. */
-static fb_status halve(match *m, int rule, int text, int64_t *low, int64_t high)
-{
-    while (high - *low > 1) {
-        const int64_t middle = *low + (high - *low) / 2;
-        double share;
-
-        FB_TRY(share_at(m, rule, middle, &text, &share));
-        if (is_above(m, share))
-            high = middle;
-        else
-            *low = middle;
-    }
-    return FB_OK;
-}
-
-/* The effort for all texts, -1 if the least is too much; with its share. */
-static fb_status solve(match *m, int rule, int64_t *out, double *share)
-{
-    int64_t high = fb_bound_rule_most_effort(m->spec->rules[rule].rule), low = 0;
-    int text = find_worst(shares_of(m, rule), m->pricing.n_texts);
-
-    for (;;) {
-        int worst = -1;
-
-        *out = -1;
-        FB_TRY(share_at(m, rule, 0, &text, share));
-        if (high < 1 || is_above(m, *share)) return FB_OK;
-        low = 0;
-        FB_TRY(halve(m, rule, text, &low, high));
-        FB_TRY(share_at(m, rule, low, &worst, share));
-        *out = low;
-        if (!is_above(m, *share)) return FB_OK;
-        high = low;
-        text = worst;
-    }
+    fb_text_printf(&m->plan->matched,
+                   "%s: what it takes could not be told (%s); as it is written\n",
+                   m->spec->rules[rule].label, fb_error_message());
+    m->n_kept++;
 }
 
 static void note_apart(match *m, int rule, double least, bool has_effort)
@@ -175,7 +107,17 @@ static fb_status match_rule(match *m, int rule)
     double share = 0;
     int64_t s = -1;
 
-    if (has_effort) FB_TRY(solve(m, rule, &s, &share));
+    if (has_effort) {
+        const int worst = find_worst(shares_of(m, rule), m->pricing.n_texts);
+        const fb_status status =
+            fb_match_solve(&m->pricing, rule, m->quota, worst, &s, &share);
+
+        if (status == FB_NO_MEMORY) return status;
+        if (status != FB_OK) {
+            note_failure(m, rule);
+            return FB_OK;
+        }
+    }
     if (s < 0) {
         note_apart(m, rule, share, has_effort);
         return FB_OK;
@@ -190,7 +132,6 @@ static fb_status match_rule(match *m, int rule)
 
 /* --- all --- */
 
-/* A rule that fails here fails its cells; it is no reason not to run the others. */
 static fb_status price_written(match *m)
 {
     const int n = m->pricing.n_texts;
@@ -222,7 +163,7 @@ static fb_status match_all(match *m)
 
         if (!is_judged(m, rule) || isnan(shares[0])) continue;
         m->n_judged++;
-        if (is_above(m, shares[find_worst(shares, m->pricing.n_texts)]))
+        if (fb_is_above(m->quota, shares[find_worst(shares, m->pricing.n_texts)]))
             FB_TRY(match_rule(m, rule));
         else
             m->n_kept++;
@@ -260,7 +201,7 @@ static fb_status warn_if_none_keeps(match *m)
         if (!is_judged(m, rule)) continue;
         status = fb_price(&m->pricing, 0, rule, m->spec->rules[rule].rule, &share);
         if (status == FB_NO_MEMORY) return status;
-        if (status != FB_OK || !is_above(m, share)) return FB_OK;
+        if (status != FB_OK || !fb_is_above(m->quota, share)) return FB_OK;
         fb_text_printf(&m->refusals, "%s%s ", m->n_judged++ > 0 ? ", " : "",
                        m->spec->rules[rule].label);
         say_share(&m->refusals, share);

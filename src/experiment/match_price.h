@@ -30,4 +30,12 @@ void fb_pricing_close(fb_pricing *pricing);
 FB_MUST_USE fb_status fb_price(fb_pricing *pricing, int text, int rule,
                                const fb_bound_rule *bound, double *out);
 
+bool fb_is_above(double quota, double share);
+
+/* The effort (fb_bound_rule_with_effort) of a rule of the spec that keeps to the quota with
+ * every text while the next does not, and its share; -1 if the least is too much, and its
+ * share of some text. `text`: one with which the rule as written is above. */
+FB_MUST_USE fb_status fb_match_solve(fb_pricing *pricing, int rule, double quota,
+                                     int text, int64_t *out, double *share_out);
+
 #endif

@@ -309,6 +309,27 @@ static void other_modes_leave_rules_as_they_are(void **state)
     assert_int_equal(s.plan->matched.n, 0);
 }
 
+/* Its cells fail, and say why; the others are lowered all the same. */
+static void a_rule_that_cannot_be_told_stays_as_it_is(void **state)
+{
+    (void)state;
+    small_open(&s, "name: small\nmodel: builtin\n"
+                   "tasks: [{recall: {tokens: 96, pairs: 8, samples: 1}}]\n"
+                   "budgets: [60%]\n"
+                   "protocol: {kind: stream, chunk: 8, interval: 0, "
+                   "protect: {sink: 1, recent: 2}}\n"
+                   "rules: [full, random, 'snapkv:window=12', "
+                   "expected_attention]\n"
+                   "compute: {mode: matched, quota: 20%}\n");
+    assert_ok(fb_match(s.plan, &s.spec));
+    assert_non_null(
+        strstr(fb_text_string(&s.plan->matched),
+               "expected_attention: what it takes could not be told (chunks "
+               "of 8 tokens do not fit"));
+    assert_non_null(
+        strstr(fb_text_string(&s.plan->matched), "snapkv:window=12: window 12 -> 6"));
+}
+
 #define test(name) cmocka_unit_test_setup_teardown(name, open_folder, close_all)
 
 int main(void)
@@ -321,6 +342,7 @@ int main(void)
         test(the_text_of_the_experiment_gives_the_same_efforts),
         test(what_was_done_is_said),
         test(a_quota_that_no_rule_can_keep_is_refused_with_what_they_take),
+        test(a_rule_that_cannot_be_told_stays_as_it_is),
         test(other_modes_leave_rules_as_they_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
