@@ -103,6 +103,8 @@ TARGETS = {
     "marginal_cell": (-0.03, "of a context pass and answer"),
     "signal_overhead": (-1.10, "x"),
     "peak_memory_ratio": (-1.15, "x"),
+    "resident_snapkv_25": (-0.25, "of the full cache"),
+    "resident_adakv_25": (-0.25, "of the full cache"),
     "h2o_vs_kvpress_observed": (4, "x"),
     "scaling_2_threads": (1.85, "x"),
     "context_growth": (-1.1, "x"),
@@ -148,6 +150,20 @@ def single_figures(out: dict) -> None:
     ours, theirs = in_turn(5, ("ours q8", "decode", 1, 512, 64, "resident"), ("llama q8", "decode", 1, 512, 64))
     out["decode1_vs_llamacpp_q8"] = entry(
         "decode1_vs_llamacpp_q8", theirs / ours, ours, theirs, "decode 1 512 64 resident")
+
+
+def memory_figures(out: dict) -> None:
+    """Keys and values that are left at 25 %, as each program holds them."""
+    print("memory after evicting to 25 % of 2,048 tokens", flush=True)
+    for key, rule in (("resident_snapkv_25", "snapkv"), ("resident_adakv_25", "adakv(snapkv)")):
+        what = ("memory", CONTEXT, rule, "25%")
+        shares = []
+        for arm in ("ours", "transformers"):
+            r = run(arm, *what)
+            shares.append(r["resident_bytes"] / r["full_bytes"])
+            print(f"  {arm:12} {rule:14} {r['resident_bytes'] / 2**20:8.1f} MiB of"
+                  f" {r['full_bytes'] / 2**20:.1f} MiB", flush=True)
+        out[key] = entry(key, shares[0], *shares, " ".join(map(str, what)))
 
 
 def sweep_figures(out: dict) -> None:
@@ -233,6 +249,7 @@ def main() -> None:
         torch_figures(out)
     else:
         single_figures(out)
+        memory_figures(out)
         if "--quick" not in sys.argv:
             sweep_figures(out)
     if "--costs" in sys.argv:

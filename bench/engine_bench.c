@@ -2,6 +2,7 @@
  *
  *     engine_bench MODEL THREADS sweep PROMPTS.json KEPT.json [RULES BUDGETS] [arenas]
  *     engine_bench MODEL THREADS cell PROMPTS.json KEPT.json RULE BUDGET
+ *     engine_bench MODEL THREADS memory TOKENS RULE BUDGET
  *     engine_bench MODEL THREADS context TOKENS [signals]
  *     engine_bench MODEL THREADS limit TOKENS
  *     engine_bench MODEL THREADS decode VARIANTS TOKENS STEPS [resident]
@@ -13,6 +14,8 @@
  *          reading, one batch; where it pays through masks, as a run does it, with one
  *          variant from its arena too. `arenas`: each in an arena of its own
  * cell     one rule at one budget, the same way
+ * memory   bytes of keys and values that the allocator counts: the full cache, and what is left of
+ *          it once the rule has evicted and the full cache is given back
  * context  one context pass, plain or with the signals of all rules; up to 8,192 tokens the
  *          second of two
  * limit    the matrix products of that pass, of weights and of attention, and no more
@@ -221,6 +224,26 @@ static json_t *context_pass(int64_t n, int count)
     return json_pack("{s:f}", "seconds", seconds);
 }
 
+static json_t *memory(int64_t n)
+{
+    const size_t before = fb_memory_now(FB_ACCOUNT_kv);
+    int32_t *ids = make_ids(n);
+    fb_reading *reading;
+    fb_variant *variant;
+    size_t full, resident;
+
+    read_with_rules(&reading, ids, n, 1);
+    full = fb_memory_now(FB_ACCOUNT_kv) - before;
+    variant = evict(reading, 0, false);
+    fb_reading_let_go(reading);
+    resident = fb_memory_now(FB_ACCOUNT_kv) - before;
+    fb_variant_free(variant);
+    fb_reading_free(reading);
+    free(ids);
+    return json_pack("{s:I, s:I}", "full_bytes", (json_int_t)full, "resident_bytes",
+                     (json_int_t)resident);
+}
+
 /* --- the limit: the products of a pass and nothing else */
 
 enum { ROWS = 256 }; /* of a block, as the pass has them */
@@ -387,12 +410,13 @@ int main(int argc, char **argv)
         only_arenas = true;
         argc--;
     }
-    if (strcmp(what, "cell") == 0 && argc == 8) {
-        expressions[0] = argv[6];
-        budgets[0] = argv[7];
+    if ((strcmp(what, "cell") == 0 && argc == 8) ||
+        (strcmp(what, "memory") == 0 && argc == 7)) {
+        expressions[0] = argv[argc - 2];
+        budgets[0] = argv[argc - 1];
         n_rules = n_budgets = 1;
-        what = "sweep";
-        argc = 6;
+        if (strcmp(what, "cell") == 0) what = "sweep";
+        argc -= 2;
     }
     for (int r = 0; r < RULES; r++)
         stop_on(fb_rule_parse(&rules[r], expressions[r]));
@@ -409,6 +433,8 @@ int main(int argc, char **argv)
         finish(sweep(argv[4], argv[5]));
     else if (strcmp(what, "context") == 0)
         finish(context_pass(atoll(argv[4]), argc > 5 ? RULES : 0));
+    else if (strcmp(what, "memory") == 0 && argc == 5)
+        finish(memory(atoll(argv[4])));
     else if (strcmp(what, "limit") == 0)
         finish(limit(atoll(argv[4])));
     else if (strcmp(what, "decode") == 0 && argc == 7)

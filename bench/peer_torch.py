@@ -1,6 +1,7 @@
 """peer_torch.py - times of transformers and kvpress on the weights of a GGUF file, as JSON.
 
     peer_torch.py MODEL.gguf THREADS sweep PROMPTS.json OUT.json
+    peer_torch.py MODEL.gguf THREADS memory TOKENS RULE BUDGET
     peer_torch.py MODEL.gguf THREADS context TOKENS [eager]
     peer_torch.py MODEL.gguf THREADS decode SEQUENCES TOKENS STEPS [eager]
 
@@ -179,6 +180,24 @@ def sweep(model, prompts_path, out_path):
     return {"seconds": sum(sorted(c["seconds"])[len(c["seconds"]) // 2] for c in cells), "cells": cells}
 
 
+def cache_bytes(cache):
+    """What its tensors hold, not what is shown of them."""
+    held = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes()
+            for layer in cache.layers for t in (layer.keys, layer.values)}
+    return sum(held.values())
+
+
+@torch.no_grad()
+def memory(model, n, name, budget):
+    """The cache once the press has done its work, beside a full one."""
+    ids = torch.randint(0, model.config.vocab_size, (1, n))
+    full, cache = DynamicCache(), DynamicCache()
+    model.model(input_ids=ids, past_key_values=full)
+    with presses()[name](RATIOS[budget])(model):
+        model.model(input_ids=ids, past_key_values=cache)
+    return {"full_bytes": cache_bytes(full), "resident_bytes": cache_bytes(cache)}
+
+
 @torch.no_grad()
 def context_pass(model, n):
     ids = torch.randint(0, model.config.vocab_size, (1, n))
@@ -212,6 +231,8 @@ def main():
         model.set_attn_implementation(rest.pop())
     if what == "sweep":
         result = sweep(model, *rest)
+    elif what == "memory":
+        result = memory(model, int(rest[0]), *rest[1:])
     elif what == "context":
         result = context_pass(model, int(rest[0]))
     else:
