@@ -15,9 +15,8 @@ enum { MOST_BYTES = 64 << 10, MOST_THREADS = 1 << 20 };
 /* --- reading --- */
 
 static const char *const keys[] = {
-    "format", "name",        "backend",     "cpu",
-    "date",   "threads",     "flops_per_s", "bytes_per_s",
-    "seconds_per_call",
+    "format",      "name",        "backend",          "cpu", "date", "threads",
+    "flops_per_s", "bytes_per_s", "seconds_per_call",
 };
 enum { N_KEYS = sizeof keys / sizeof *keys };
 

@@ -15,13 +15,13 @@
 #include "ops/ops.h"
 
 typedef struct fb_profile {
-    char name[128];    /* "AMD EPYC 9B14", "H100 SXM (data sheet)" */
-    char backend[64];  /* "native avx2", "torch 2.13.0 on cpu"; "": not said */
-    char cpu[128];     /* "": not said */
-    char date[32];     /* of the measurement; "": not said */
-    int64_t threads;   /* 0: not said */
-    double flops_per_s; /* of products of many rows */
-    double bytes_per_s; /* of products of one row, which read a weight once */
+    char name[128];          /* "AMD EPYC 9B14", "H100 SXM (data sheet)" */
+    char backend[64];        /* "native avx2", "torch 2.13.0 on cpu"; "": not said */
+    char cpu[128];           /* "": not said */
+    char date[32];           /* of the measurement; "": not said */
+    int64_t threads;         /* 0: not said */
+    double flops_per_s;      /* of products of many rows */
+    double bytes_per_s;      /* of products of one row, which read a weight once */
     double seconds_per_call; /* what an operator takes that has next to nothing to do */
 } fb_profile;
 

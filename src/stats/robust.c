@@ -69,8 +69,8 @@ fb_status fb_bootstrap_median(fb_interval *out, const double *x, int n,
     FB_ASSERT(confidence > 0 && confidence < 1 && replicates > 0);
     *out = (fb_interval){(double)NAN, (double)NAN};
     if (n < 1) return fb_fail(FB_USAGE, "there are no values to take the median of");
-    room = fb_alloc(FB_ACCOUNT_other, fb_size_mul((size_t)n + (size_t)replicates,
-                                                  sizeof *room));
+    room = fb_alloc(FB_ACCOUNT_other,
+                    fb_size_mul((size_t)n + (size_t)replicates, sizeof *room));
     if (room == NULL)
         return fb_fail(FB_NO_MEMORY, "no memory for %d resamples", replicates);
     resample(out, x, n, confidence, replicates, seed, room);
