@@ -190,7 +190,7 @@ static fb_status add_ratio(const fb_bench *b, int i, fb_text *out)
 
 static fb_status add_row(const fb_bench *b, int i, fb_text *out)
 {
-    char kept[32], tail[32];
+    char kept[32], tail[32], held[32];
 
     add_name(b, i, out);
     FB_TRY(add_timed(b, i, FB_BENCH_READ, out));
@@ -199,7 +199,8 @@ static fb_status add_row(const fb_bench *b, int i, fb_text *out)
     FB_TRY(add_ratio(b, i, out));
     fb_print_size((double)b->arms[i].kept_bytes, kept, sizeof kept);
     fb_print_size((double)b->arms[i].tail_bytes, tail, sizeof tail);
-    fb_text_printf(out, "%s + tail %s\n", kept, tail);
+    fb_print_size((double)b->arms[i].held_bytes, held, sizeof held);
+    fb_text_printf(out, "%s + tail %s\t%s\n", kept, tail, held);
     return FB_OK;
 }
 
@@ -212,7 +213,7 @@ static fb_status add_times(const fb_bench *b, fb_text *out)
                  "rule\tbudget\tread context\t95 % interval\tevict\teach token\t95 "
                  "% interval\t");
     if (base_label(b) != NULL) fb_text_printf(&rows, "vs %s\t", base_label(b));
-    fb_text_puts(&rows, "KV in the answer\n");
+    fb_text_puts(&rows, "KV in the answer\tmeasured\n");
     for (int i = 0; status == FB_OK && i < b->n_arms; i++)
         status = add_row(b, i, &rows);
     fb_align(fb_text_string(&rows), out);
@@ -259,7 +260,7 @@ static fb_status add_overhead(const fb_bench *b, int i, fb_text *out)
 
 static void add_profile(const fb_profile *p, fb_text *out)
 {
-    fb_text_printf(out, "\nby the work counted, on %s: ", p->name);
+    fb_text_printf(out, "\nwhat the work counted takes on %s: ", p->name);
     add_scaled(p->flops_per_s, "FLOP/s", out);
     fb_text_puts(out, ", ");
     add_scaled(p->bytes_per_s, "B/s", out);
@@ -268,20 +269,24 @@ static void add_profile(const fb_profile *p, fb_text *out)
         add_seconds(p->seconds_per_call, out);
         fb_text_puts(out, " a call");
     }
+    if (p->row_flops_per_s > 0) {
+        fb_text_puts(out, ", one row ");
+        add_scaled(p->row_flops_per_s, "FLOP/s", out);
+    }
     fb_text_puts(out, "\n");
 }
 
-static fb_status add_model(const fb_bench_shown *shown, int i, fb_bench_what what,
-                           fb_text *out)
+/* Modelled seconds; of this machine also the measured ones divided by them. */
+static fb_status add_modelled(const fb_bench_shown *shown, int i, fb_bench_what what,
+                              fb_text *out)
 {
     const double seconds = fb_bench_modelled(shown->bench, shown->profile, i, what);
     fb_bench_figure figure;
 
     add_seconds(seconds, out);
-    fb_text_puts(out, "\t");
     if (shown->is_given) return FB_OK;
     FB_TRY(fb_bench_figure_of(&figure, shown->bench, i, what));
-    fb_text_printf(out, "%.2f\t", figure.median / seconds);
+    fb_text_printf(out, "\t%.2fx", figure.median / seconds);
     return FB_OK;
 }
 
@@ -293,26 +298,27 @@ static fb_status add_work_row(const fb_bench_shown *shown, int i, fb_text *out)
     add_scaled(fb_profile_phase_flops(&b->arms[i].ledger, FB_PHASE_context), "FLOP",
                out);
     fb_text_puts(out, "\t");
-    FB_TRY(add_model(shown, i, FB_BENCH_READ, out));
+    FB_TRY(add_modelled(shown, i, FB_BENCH_READ, out));
+    fb_text_puts(out, "\t");
     add_scaled(fb_bench_token_flops(b, i), "FLOP", out);
     fb_text_puts(out, "\t");
     add_scaled(fb_bench_token_bytes(b, i), "B", out);
     fb_text_puts(out, "\t");
-    FB_TRY(add_model(shown, i, FB_BENCH_TOKEN, out));
+    FB_TRY(add_modelled(shown, i, FB_BENCH_TOKEN, out));
     fb_text_puts(out, "\n");
     return FB_OK;
 }
 
 static fb_status add_work(const fb_bench_shown *shown, fb_text *out)
 {
-    const char *measured = shown->is_given ? "" : "measured by it\t";
+    const char *measured = shown->is_given ? "" : "\tmeasured by it";
     fb_text rows = {0};
     fb_status status = FB_OK;
 
     add_profile(shown->profile, out);
-    fb_text_printf(
-        &rows, "rule\tbudget\treading\tmodelled\t%seach token\tmoves\tmodelled\t%s\n",
-        measured, measured);
+    fb_text_printf(&rows,
+                   "rule\tbudget\treading\tmodelled%s\teach token\tmoves\tmodelled%s\n",
+                   measured, measured);
     for (int i = 0; status == FB_OK && i < shown->bench->n_arms; i++)
         status = add_work_row(shown, i, &rows);
     fb_align(fb_text_string(&rows), out);

@@ -206,10 +206,11 @@ static fb_status look_at_device(const turn *t)
     fb_profile now;
 
     if (t->at < 0 || !t->b->options.measures_device) return FB_OK;
-    FB_TRY(fb_profile_measure(&now, t->ops));
+    FB_TRY(fb_profile_measure(&now, t->ops, t->b->model));
     t->b->device[0][t->at] = now.flops_per_s;
     t->b->device[1][t->at] = now.bytes_per_s;
     t->b->device[2][t->at] = now.seconds_per_call;
+    t->b->device[3][t->at] = now.row_flops_per_s;
     t->b->profile = now;
     return FB_OK;
 }
@@ -272,7 +273,8 @@ static fb_status sum_up_device(fb_bench *b)
     if (!b->options.measures_device || b->n == 0) return FB_OK;
     FB_TRY(fb_median_of(&p->flops_per_s, b->device[0], b->n));
     FB_TRY(fb_median_of(&p->bytes_per_s, b->device[1], b->n));
-    return fb_median_of(&p->seconds_per_call, b->device[2], b->n);
+    FB_TRY(fb_median_of(&p->seconds_per_call, b->device[2], b->n));
+    return fb_median_of(&p->row_flops_per_s, b->device[3], b->n);
 }
 
 static fb_status open_turn(turn *t)

@@ -22,7 +22,7 @@
 
 #include <signal.h>
 
-enum { FB_BENCH_MOST_REPETITIONS = 10000 };
+enum { FB_BENCH_MOST_REPETITIONS = 10000, FB_BENCH_DEVICE = 4 };
 
 /* What is timed, each by itself, once per repetition. */
 typedef enum fb_bench_what {
@@ -80,12 +80,13 @@ typedef struct fb_bench {
     fb_ids ids; /* the context, and the one token that the answer goes on from */
     fb_bench_arm *arms;
     int n_arms;
-    int n;              /* repetitions that are whole */
-    int warmups;        /* that were done */
-    bool is_cut;        /* there was no time for all that was asked */
-    int *order;         /* [repetitions asked][n_arms] arms in the order they ran */
-    double *device[3];  /* [repetitions asked]: FLOPs, bytes a second, seconds a call */
-    fb_profile profile; /* medians of these; unless it is given by the caller */
+    int n;       /* repetitions that are whole */
+    int warmups; /* that were done */
+    bool is_cut; /* there was no time for all that was asked */
+    int *order;  /* [repetitions asked][n_arms] arms in the order they ran */
+    /* [repetitions asked]: FLOPs, bytes a second, seconds a call, FLOPs of one row */
+    double *device[FB_BENCH_DEVICE];
+    fb_profile profile;  /* medians of these; unless it is given by the caller */
     double weight_share; /* as in profile.h */
     fb_disturbance disturbance;
     int64_t ns; /* all of it */

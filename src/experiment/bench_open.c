@@ -217,7 +217,7 @@ static fb_status open_room(fb_bench *b)
 
     b->order = fb_zalloc(FB_ACCOUNT_other,
                          fb_size_mul((size_t)n * (size_t)b->n_arms, sizeof *b->order));
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < FB_BENCH_DEVICE; i++)
         has_all = (b->device[i] = room_of(n)) != NULL && has_all;
     for (int i = 0; i < b->n_arms; i++) {
         for (int w = 0; w < FB_BENCH_WHATS; w++)
@@ -253,7 +253,7 @@ void fb_bench_clear(fb_bench *b)
             fb_free(b->arms[i].seconds[w]);
         fb_free(b->arms[i].steps);
     }
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < FB_BENCH_DEVICE; i++)
         fb_free(b->device[i]);
     fb_free(b->order);
     fb_free(b->arms);

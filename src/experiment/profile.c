@@ -15,8 +15,9 @@ enum { MOST_BYTES = 64 << 10, MOST_THREADS = 1 << 20 };
 /* --- reading --- */
 
 static const char *const keys[] = {
-    "format",      "name",        "backend",          "cpu", "date", "threads",
-    "flops_per_s", "bytes_per_s", "seconds_per_call",
+    "format",           "name",        "backend",     "cpu",         "date",
+    "threads",          "flops_per_s", "bytes_per_s", "row_weights", "row_flops_per_s",
+    "seconds_per_call",
 };
 enum { N_KEYS = sizeof keys / sizeof *keys };
 
@@ -104,6 +105,10 @@ static fb_status read_all(fb_profile *out, const fb_json *root)
     FB_TRY(read_threads(root, &out->threads));
     FB_TRY(read_rate(root, "flops_per_s", &out->flops_per_s));
     FB_TRY(read_rate(root, "bytes_per_s", &out->bytes_per_s));
+    FB_TRY(read_word(root, "row_weights", false, out->row_weights,
+                     sizeof out->row_weights));
+    if (fb_json_get(root, "row_flops_per_s") != NULL)
+        FB_TRY(read_rate(root, "row_flops_per_s", &out->row_flops_per_s));
     return read_call(root, &out->seconds_per_call);
 }
 
@@ -158,6 +163,9 @@ void fb_profile_print(const fb_profile *profile, fb_text *out)
     add_real(out, "flops_per_s", profile->flops_per_s);
     add_real(out, "bytes_per_s", profile->bytes_per_s);
     add_real(out, "seconds_per_call", profile->seconds_per_call);
+    add_word(out, "row_weights", profile->row_weights);
+    if (profile->row_flops_per_s > 0)
+        add_real(out, "row_flops_per_s", profile->row_flops_per_s);
     fb_text_puts(out, "}\n");
 }
 
@@ -180,6 +188,22 @@ static double bytes_of(const fb_ledger *ledger, fb_phase phase, int scope, int o
     return op == FB_OP_linear ? bytes * weight_share : bytes;
 }
 
+static bool has_one_row(fb_phase phase, int op)
+{
+    return op == FB_OP_linear && (phase == FB_PHASE_answer || phase == FB_PHASE_decode);
+}
+
+static double seconds_of(const fb_profile *profile, fb_phase phase, int op,
+                         double flops, double bytes)
+{
+    const double seconds = fb_profile_seconds(profile, flops, bytes);
+    double by_row;
+
+    if (profile->row_flops_per_s <= 0 || !has_one_row(phase, op)) return seconds;
+    by_row = flops / profile->row_flops_per_s;
+    return by_row > seconds ? by_row : seconds;
+}
+
 double fb_profile_phase_seconds(const fb_profile *profile, const fb_ledger *ledger,
                                 fb_phase phase, double weight_share)
 {
@@ -189,8 +213,8 @@ double fb_profile_phase_seconds(const fb_profile *profile, const fb_ledger *ledg
         for (int op = 0; op < FB_OP_COUNT; op++) {
             const fb_count *count = &ledger->count[phase][s][op];
 
-            seconds += fb_profile_seconds(profile, count->flops,
-                                          bytes_of(ledger, phase, s, op, weight_share));
+            seconds += seconds_of(profile, phase, op, count->flops,
+                                  bytes_of(ledger, phase, s, op, weight_share));
             seconds += (double)count->calls * profile->seconds_per_call;
         }
     return seconds;

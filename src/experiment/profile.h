@@ -12,6 +12,7 @@
 #define FB_EXPERIMENT_PROFILE_H
 
 #include "base/text.h"
+#include "model/model.h"
 #include "ops/ops.h"
 
 typedef struct fb_profile {
@@ -23,10 +24,16 @@ typedef struct fb_profile {
     double flops_per_s;      /* of products of many rows */
     double bytes_per_s;      /* of products of one row, which read a weight once */
     double seconds_per_call; /* what an operator takes that has next to nothing to do */
+    /* Of products of one row with the weights of some model as they are held, unpacking
+     * included; and which. 0, "": not said, bytes_per_s stands for it. */
+    double row_flops_per_s;
+    char row_weights[160];
 } fb_profile;
 
-/* This machine's, now, in some half second; leaves nothing in `ops`. */
-FB_MUST_USE fb_status fb_profile_measure(fb_profile *out, fb_ops *ops);
+/* This machine's, now, in some half second; leaves nothing in `ops`. `model`: whose weights
+ * are multiplied by one row; NULL: none. */
+FB_MUST_USE fb_status fb_profile_measure(fb_profile *out, fb_ops *ops,
+                                         const fb_model *model);
 /* A file of fb_profile_print or of a person's; nothing in it is trusted. FB_NOT_FOUND,
  * FB_FORMAT with the key that is wrong. */
 FB_MUST_USE fb_status fb_profile_read(fb_profile *out, const char *path);
@@ -36,7 +43,7 @@ void fb_profile_print(const fb_profile *profile, fb_text *out);
 
 /* The larger of FLOPs / peak and bytes / bandwidth. */
 double fb_profile_seconds(const fb_profile *profile, double flops, double bytes);
-/* All operators of a phase. `weight_share`: bytes of a weight as it lies in memory for each
+/* All operators of a phase; in `answer` and `decode` a product has one row. `weight_share`: bytes of a weight as it lies in memory for each
  * byte that the ledger counts, which takes four for a number. */
 double fb_profile_phase_seconds(const fb_profile *profile, const fb_ledger *ledger,
                                 fb_phase phase, double weight_share);

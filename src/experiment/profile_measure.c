@@ -1,7 +1,8 @@
 /* profile_measure.c - this machine's profile, from the operators that it is used for.
  *
  * Peak: products of as many rows as a context is read in. Bandwidth: products of one row
- * with weights that no cache holds. A call: a norm of one short row. Each is the median of
+ * with weights that no cache holds, and of one row with those of a model, all of them in
+ * turn, as each token has it. A call: a norm of one short row. Each is the median of
  * a few stretches, and the whole is short, so that it can stand between what it explains.
  *
  * SPDX-License-Identifier: MIT
@@ -28,7 +29,8 @@ static const int64_t stretch_ns = 40000000;
 typedef struct trial {
     fb_ops *ops;
     fb_tensor x, weight;
-    int64_t rows; /* of x; of a product */
+    const fb_model *model; /* whose weights are multiplied */
+    int64_t rows;          /* of x; of a product */
     int calls;
 } trial;
 
@@ -66,6 +68,43 @@ static fb_status multiply(const trial *t)
     for (int i = 0; i < t->calls; i++)
         out = fb_linear(t->ops, t->x, t->weight);
     status = wait_for(t->ops, out, t->rows - 1, fb_size(t->ops, out, 1));
+    fb_scope_close(t->ops);
+    return status;
+}
+
+/* FLOPs of it. */
+static double multiply_row(fb_ops *ops, fb_tensor weight)
+{
+    const int64_t rows = fb_size(ops, weight, 0), inner = fb_size(ops, weight, 1);
+
+    fb_scope_open(ops);
+    (void)fb_linear(ops, fb_full(ops, 2, (int64_t[]){1, inner}, 0.5), weight);
+    fb_scope_close(ops);
+    return 2.0 * (double)rows * (double)inner;
+}
+
+static double multiply_rows(fb_ops *ops, const fb_model *model)
+{
+    double flops = multiply_row(ops, fb_model_head(model));
+
+    for (int64_t l = 0; l < fb_model_get_facts(model)->layers; l++) {
+        const fb_layer *layer = fb_model_layer(model, l);
+
+        flops += multiply_row(ops, layer->qkv) + multiply_row(ops, layer->output) +
+                 multiply_row(ops, layer->gate_up) + multiply_row(ops, layer->down);
+    }
+    return flops;
+}
+
+static fb_status multiply_model(const trial *t)
+{
+    fb_tensor out;
+    fb_status status;
+
+    (void)multiply_rows(t->ops, t->model);
+    fb_scope_open(t->ops);
+    out = fb_full(t->ops, 2, (int64_t[]){1, SHORT}, 1);
+    status = wait_for(t->ops, out, 0, SHORT);
     fb_scope_close(t->ops);
     return status;
 }
@@ -148,6 +187,23 @@ static fb_status measure_call(fb_profile *out, fb_ops *ops)
     return status;
 }
 
+/* Without what calling the operators takes, which stands apart. */
+static fb_status measure_row(fb_profile *out, fb_ops *ops, const fb_model *model)
+{
+    const fb_model_facts *facts = fb_model_get_facts(model);
+    const trial t = {.ops = ops, .model = model, .calls = 1};
+    const double calls = 2 * (4 * (double)facts->layers + 1);
+    double seconds;
+
+    FB_TRY(measure(&seconds, &t, multiply_model));
+    if (seconds > 2 * calls * out->seconds_per_call)
+        seconds -= calls * out->seconds_per_call;
+    out->row_flops_per_s = multiply_rows(ops, model) / seconds;
+    (void)snprintf(out->row_weights, sizeof out->row_weights, "%.100s, %s", facts->name,
+                   fb_weight_form_name(fb_model_weight_form(model)));
+    return fb_ops_status(ops);
+}
+
 static void describe(fb_profile *out, const fb_ops *ops)
 {
     fb_host host;
@@ -161,11 +217,12 @@ static void describe(fb_profile *out, const fb_ops *ops)
     fb_time_utc(out->date);
 }
 
-fb_status fb_profile_measure(fb_profile *out, fb_ops *ops)
+fb_status fb_profile_measure(fb_profile *out, fb_ops *ops, const fb_model *model)
 {
     *out = (fb_profile){0};
     describe(out, ops);
     FB_TRY(measure_peak(out, ops));
     FB_TRY(measure_bandwidth(out, ops));
-    return measure_call(out, ops);
+    FB_TRY(measure_call(out, ops));
+    return model != NULL ? measure_row(out, ops, model) : FB_OK;
 }
