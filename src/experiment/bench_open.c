@@ -80,15 +80,6 @@ static const fb_choices *choices_of(const fb_bench *b, int rule)
     return fb_bound_rule_choices(b->spec->rules[rule].rule);
 }
 
-static fb_status check_rule(const fb_bench *b, int rule)
-{
-    if (choices_of(b, rule)->reference == FB_REFERENCE_NONE) return FB_OK;
-    return fb_fail(FB_USAGE,
-                   "'%s' is a row that rules are compared with in an experiment; it "
-                   "evicts nothing that could be timed",
-                   b->spec->rules[rule].label);
-}
-
 static fb_status entries_of(const fb_bench *b, int budget, int64_t *out)
 {
     char name[64], prefix[80];
@@ -126,7 +117,6 @@ static fb_status add_arms(fb_bench *b)
     for (int r = 0; r < spec->n_rules; r++) {
         const bool keeps_all = choices_of(b, r)->keeps_all;
 
-        FB_TRY(check_rule(b, r));
         if (keeps_all) FB_TRY(add_arm(b, r, -1));
         for (int i = 0; !keeps_all && i < spec->n_budgets; i++)
             FB_TRY(add_arm(b, r, i));
