@@ -34,7 +34,7 @@ struct fb_reading {
                           of the layer at work; persistent */
     fb_ledger pass; /* of the context, with the signals of all rules */
     fb_ledger *payer; /* who is charged now; lent to the operators */
-    int64_t read_ns; /* without the checksums of its cache */
+    int64_t read_ns;  /* without the checksums of its cache */
     char trace[65], cache_sha256[65];
     /* The full cache's own answer to the last question. */
     char question_sha256[65];
