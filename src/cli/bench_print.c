@@ -256,6 +256,42 @@ static fb_status add_overhead(const fb_bench *b, int i, fb_text *out)
     return FB_OK;
 }
 
+/* --- memory --- */
+
+static size_t most_of(const fb_bench *b, int phase, int account)
+{
+    size_t most = 0;
+
+    for (int i = 0; i < b->n_arms; i++)
+        if (b->arms[i].peak[phase][account] > most)
+            most = b->arms[i].peak[phase][account];
+    return most;
+}
+
+/* Peaks of accounts, the largest of all rows; the context's cache is there throughout. */
+static void add_memory(const fb_bench *b, fb_text *out)
+{
+    static const char *const heads[FB_ACCOUNT_COUNT] = {
+        "weights", "keys and values", "rule state", "signals", "scratch", "other"};
+    fb_text rows = {0};
+    char size[32];
+
+    fb_text_puts(&rows, "memory at most");
+    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
+        fb_text_printf(&rows, "\t%s", heads[a]);
+    for (int p = 0; p < FB_BENCH_PHASES; p++) {
+        fb_text_printf(&rows, "\nto %s", fb_bench_phases[p]);
+        for (int a = 0; a < FB_ACCOUNT_COUNT; a++) {
+            fb_print_size((double)most_of(b, p, a), size, sizeof size);
+            fb_text_printf(&rows, "\t%s", size);
+        }
+    }
+    fb_text_puts(&rows, "\n");
+    fb_text_puts(out, "\n");
+    fb_align(fb_text_string(&rows), out);
+    fb_text_clear(&rows);
+}
+
 /* --- by the profile --- */
 
 static void add_profile(const fb_profile *p, fb_text *out)
@@ -340,5 +376,7 @@ fb_status fb_bench_add_text(const fb_bench_shown *shown, fb_text *out)
     FB_TRY(add_times(b, out));
     for (int i = 0; i < b->n_arms; i++)
         FB_TRY(add_overhead(b, i, out));
-    return add_work(shown, out);
+    FB_TRY(add_work(shown, out));
+    add_memory(b, out);
+    return FB_OK;
 }
