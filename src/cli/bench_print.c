@@ -294,6 +294,13 @@ static void add_memory(const fb_bench *b, fb_text *out)
 
 /* --- by the profile --- */
 
+static void add_own_rate(const char *name, double rate, const char *unit, fb_text *out)
+{
+    if (rate <= 0) return;
+    fb_text_puts(out, name);
+    add_scaled(rate, unit, out);
+}
+
 static void add_profile(const fb_profile *p, fb_text *out)
 {
     fb_text_printf(out, "\nwhat the work counted takes on %s: ", p->name);
@@ -305,10 +312,9 @@ static void add_profile(const fb_profile *p, fb_text *out)
         add_seconds(p->seconds_per_call, out);
         fb_text_puts(out, " a call");
     }
-    if (p->row_flops_per_s > 0) {
-        fb_text_puts(out, ", one row ");
-        add_scaled(p->row_flops_per_s, "FLOP/s", out);
-    }
+    add_own_rate(", one row ", p->row_flops_per_s, "FLOP/s", out);
+    add_own_rate("; attention ", p->attention_flops_per_s, "FLOP/s", out);
+    add_own_rate(", one row ", p->attention_bytes_per_s, "B/s", out);
     fb_text_puts(out, "\n");
 }
 

@@ -288,7 +288,7 @@ static fb_status save_profile(const job *j)
     fb_profile profile;
 
     if (!is_given(j, SAVE)) return FB_OK;
-    FB_TRY(fb_profile_measure(&profile, j->ops, j->model));
+    FB_TRY(fb_profile_measure(&profile, j->ops, j->model, fb_spec_cache(j->spec)));
     fb_profile_print(&profile, &text);
     FB_TRY(fb_write_result(FB_OK, &text, own_text(j, SAVE)));
     fb_say_note("profile of this machine: %s", own_text(j, SAVE));

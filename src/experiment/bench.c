@@ -201,17 +201,27 @@ static fb_status run_rule(turn *t, int rule)
 
 /* --- one repetition --- */
 
+/* The numbers of a profile, in the order of fb_bench.device. */
+static void list_rates(fb_profile *p, double *out[FB_BENCH_DEVICE])
+{
+    out[0] = &p->flops_per_s;
+    out[1] = &p->bytes_per_s;
+    out[2] = &p->seconds_per_call;
+    out[3] = &p->row_flops_per_s;
+    out[4] = &p->attention_flops_per_s;
+    out[5] = &p->attention_bytes_per_s;
+}
+
 static fb_status look_at_device(const turn *t)
 {
-    fb_profile now;
+    double *rates[FB_BENCH_DEVICE];
+    fb_bench *b = t->b;
 
-    if (t->at < 0 || !t->b->options.measures_device) return FB_OK;
-    FB_TRY(fb_profile_measure(&now, t->ops, t->b->model));
-    t->b->device[0][t->at] = now.flops_per_s;
-    t->b->device[1][t->at] = now.bytes_per_s;
-    t->b->device[2][t->at] = now.seconds_per_call;
-    t->b->device[3][t->at] = now.row_flops_per_s;
-    t->b->profile = now;
+    if (t->at < 0 || !b->options.measures_device) return FB_OK;
+    FB_TRY(fb_profile_measure(&b->profile, t->ops, b->model, b->shape.type));
+    list_rates(&b->profile, rates);
+    for (int i = 0; i < FB_BENCH_DEVICE; i++)
+        b->device[i][t->at] = *rates[i];
     return FB_OK;
 }
 
@@ -268,13 +278,13 @@ static fb_status repeat_all(turn *t)
 
 static fb_status sum_up_device(fb_bench *b)
 {
-    fb_profile *p = &b->profile;
+    double *rates[FB_BENCH_DEVICE];
 
     if (!b->options.measures_device || b->n == 0) return FB_OK;
-    FB_TRY(fb_median_of(&p->flops_per_s, b->device[0], b->n));
-    FB_TRY(fb_median_of(&p->bytes_per_s, b->device[1], b->n));
-    FB_TRY(fb_median_of(&p->seconds_per_call, b->device[2], b->n));
-    return fb_median_of(&p->row_flops_per_s, b->device[3], b->n);
+    list_rates(&b->profile, rates);
+    for (int i = 0; i < FB_BENCH_DEVICE; i++)
+        FB_TRY(fb_median_of(rates[i], b->device[i], b->n));
+    return FB_OK;
 }
 
 static fb_status open_turn(turn *t)

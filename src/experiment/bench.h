@@ -22,7 +22,7 @@
 
 #include <signal.h>
 
-enum { FB_BENCH_MOST_REPETITIONS = 10000, FB_BENCH_DEVICE = 4 };
+enum { FB_BENCH_MOST_REPETITIONS = 10000, FB_BENCH_DEVICE = 6 };
 
 /* What is timed, each by itself, once per repetition. */
 typedef enum fb_bench_what {
@@ -84,7 +84,7 @@ typedef struct fb_bench {
     int warmups; /* that were done */
     bool is_cut; /* there was no time for all that was asked */
     int *order;  /* [repetitions asked][n_arms] arms in the order they ran */
-    /* [repetitions asked]: FLOPs, bytes a second, seconds a call, FLOPs of one row */
+    /* [repetitions asked] of each number of a profile */
     double *device[FB_BENCH_DEVICE];
     fb_profile profile;  /* medians of these; unless it is given by the caller */
     double weight_share; /* as in profile.h */

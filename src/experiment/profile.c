@@ -15,9 +15,19 @@ enum { MOST_BYTES = 64 << 10, MOST_THREADS = 1 << 20 };
 /* --- reading --- */
 
 static const char *const keys[] = {
-    "format",           "name",        "backend",     "cpu",         "date",
-    "threads",          "flops_per_s", "bytes_per_s", "row_weights", "row_flops_per_s",
+    "format",
+    "name",
+    "backend",
+    "cpu",
+    "date",
+    "threads",
+    "flops_per_s",
+    "bytes_per_s",
     "seconds_per_call",
+    "row_weights",
+    "row_flops_per_s",
+    "attention_flops_per_s",
+    "attention_bytes_per_s",
 };
 enum { N_KEYS = sizeof keys / sizeof *keys };
 
@@ -64,6 +74,11 @@ static fb_status read_rate(const fb_json *root, const char *key, double *out)
                    *out);
 }
 
+static fb_status read_own_rate(const fb_json *root, const char *key, double *out)
+{
+    return fb_json_get(root, key) == NULL ? FB_OK : read_rate(root, key, out);
+}
+
 static fb_status read_call(const fb_json *root, double *out)
 {
     if (fb_json_get(root, "seconds_per_call") == NULL) return FB_OK;
@@ -107,8 +122,9 @@ static fb_status read_all(fb_profile *out, const fb_json *root)
     FB_TRY(read_rate(root, "bytes_per_s", &out->bytes_per_s));
     FB_TRY(read_word(root, "row_weights", false, out->row_weights,
                      sizeof out->row_weights));
-    if (fb_json_get(root, "row_flops_per_s") != NULL)
-        FB_TRY(read_rate(root, "row_flops_per_s", &out->row_flops_per_s));
+    FB_TRY(read_own_rate(root, "row_flops_per_s", &out->row_flops_per_s));
+    FB_TRY(read_own_rate(root, "attention_flops_per_s", &out->attention_flops_per_s));
+    FB_TRY(read_own_rate(root, "attention_bytes_per_s", &out->attention_bytes_per_s));
     return read_call(root, &out->seconds_per_call);
 }
 
@@ -151,6 +167,11 @@ static void add_real(fb_text *out, const char *key, double value)
     fb_json_add_real(out, value);
 }
 
+static void add_own_rate(fb_text *out, const char *key, double value)
+{
+    if (value > 0) add_real(out, key, value);
+}
+
 void fb_profile_print(const fb_profile *profile, fb_text *out)
 {
     fb_text_puts(out, "{\"format\": 1");
@@ -164,8 +185,9 @@ void fb_profile_print(const fb_profile *profile, fb_text *out)
     add_real(out, "bytes_per_s", profile->bytes_per_s);
     add_real(out, "seconds_per_call", profile->seconds_per_call);
     add_word(out, "row_weights", profile->row_weights);
-    if (profile->row_flops_per_s > 0)
-        add_real(out, "row_flops_per_s", profile->row_flops_per_s);
+    add_own_rate(out, "row_flops_per_s", profile->row_flops_per_s);
+    add_own_rate(out, "attention_flops_per_s", profile->attention_flops_per_s);
+    add_own_rate(out, "attention_bytes_per_s", profile->attention_bytes_per_s);
     fb_text_puts(out, "}\n");
 }
 
@@ -188,20 +210,24 @@ static double bytes_of(const fb_ledger *ledger, fb_phase phase, int scope, int o
     return op == FB_OP_linear ? bytes * weight_share : bytes;
 }
 
-static bool has_one_row(fb_phase phase, int op)
+/* Units of work at a rate of its own; a rate of 0 is not known. */
+static double at_rate(double units, double rate)
 {
-    return op == FB_OP_linear && (phase == FB_PHASE_answer || phase == FB_PHASE_decode);
+    return rate > 0 ? units / rate : 0;
 }
 
-static double seconds_of(const fb_profile *profile, fb_phase phase, int op,
-                         double flops, double bytes)
+static double seconds_of(const fb_profile *p, fb_phase phase, int op, double flops,
+                         double bytes)
 {
-    const double seconds = fb_profile_seconds(profile, flops, bytes);
-    double by_row;
+    const bool has_one_row = phase == FB_PHASE_answer || phase == FB_PHASE_decode;
+    const double seconds = fb_profile_seconds(p, flops, bytes);
+    double own = 0;
 
-    if (profile->row_flops_per_s <= 0 || !has_one_row(phase, op)) return seconds;
-    by_row = flops / profile->row_flops_per_s;
-    return by_row > seconds ? by_row : seconds;
+    if (op == FB_OP_linear && has_one_row) own = at_rate(flops, p->row_flops_per_s);
+    if (op == FB_OP_attention)
+        own = has_one_row ? at_rate(bytes, p->attention_bytes_per_s)
+                          : at_rate(flops, p->attention_flops_per_s);
+    return own > seconds ? own : seconds;
 }
 
 double fb_profile_phase_seconds(const fb_profile *profile, const fb_ledger *ledger,

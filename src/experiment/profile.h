@@ -24,16 +24,18 @@ typedef struct fb_profile {
     double flops_per_s;      /* of products of many rows */
     double bytes_per_s;      /* of products of one row, which read a weight once */
     double seconds_per_call; /* what an operator takes that has next to nothing to do */
-    /* Of products of one row with the weights of some model as they are held, unpacking
-     * included; and which. 0, "": not said, bytes_per_s stands for it. */
-    double row_flops_per_s;
+    /* What depends on a model, and which it was; 0, "": not said, and the rates above
+     * stand for these. Products of one row with its weights as they are held, unpacking
+     * included; attention of many rows, and of one. */
     char row_weights[160];
+    double row_flops_per_s;
+    double attention_flops_per_s, attention_bytes_per_s;
 } fb_profile;
 
-/* This machine's, now, in some half second; leaves nothing in `ops`. `model`: whose weights
- * are multiplied by one row; NULL: none. */
+/* This machine's, now, in a second; leaves nothing in `ops`. `model`: whose weights and
+ * heads are measured, over keys and values of type `cache`; NULL: none. */
 FB_MUST_USE fb_status fb_profile_measure(fb_profile *out, fb_ops *ops,
-                                         const fb_model *model);
+                                         const fb_model *model, fb_dtype cache);
 /* A file of fb_profile_print or of a person's; nothing in it is trusted. FB_NOT_FOUND,
  * FB_FORMAT with the key that is wrong. */
 FB_MUST_USE fb_status fb_profile_read(fb_profile *out, const char *path);
@@ -43,7 +45,7 @@ void fb_profile_print(const fb_profile *profile, fb_text *out);
 
 /* The larger of FLOPs / peak and bytes / bandwidth. */
 double fb_profile_seconds(const fb_profile *profile, double flops, double bytes);
-/* All operators of a phase; in `answer` and `decode` a product has one row. `weight_share`: bytes of a weight as it lies in memory for each
+/* All operators of a phase; in `answer` and `decode` products and attention have one row. `weight_share`: bytes of a weight as it lies in memory for each
  * byte that the ledger counts, which takes four for a number. */
 double fb_profile_phase_seconds(const fb_profile *profile, const fb_ledger *ledger,
                                 fb_phase phase, double weight_share);

@@ -1,15 +1,14 @@
 /* profile_measure.c - this machine's profile, from the operators that it is used for.
  *
  * Peak: products of as many rows as a context is read in. Bandwidth: products of one row
- * with weights that no cache holds, and of one row with those of a model, all of them in
- * turn, as each token has it. A call: a norm of one short row. Each is the median of
- * a few stretches, and the whole is short, so that it can stand between what it explains.
+ * with a weight that no cache holds. A call: a norm of one short row. The whole is short,
+ * so that it can stand between what it explains.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "base/time.h"
 #include "experiment/host.h"
-#include "experiment/profile.h"
+#include "experiment/profile_inside.h"
 #include "stats/stats.h"
 
 #include <stdio.h>
@@ -25,14 +24,70 @@ enum {
 };
 static const int64_t stretch_ns = 40000000;
 
-/* One thing that is measured over and over. */
-typedef struct trial {
-    fb_ops *ops;
+/* --- trials --- */
+
+/* A device computes later than it is told to, but in order: what is asked for last is
+ * waited for. */
+static fb_status run(const fb_trial *t)
+{
+    fb_status status;
+    float last;
+
+    for (int i = 0; i < t->calls; i++) {
+        fb_scope_open(t->ops);
+        t->work(t->ops, t->self);
+        fb_scope_close(t->ops);
+    }
+    fb_scope_open(t->ops);
+    status =
+        fb_to_host(t->ops, fb_full(t->ops, 1, (int64_t[]){1}, 1), &last, sizeof last);
+    fb_scope_close(t->ops);
+    return status;
+}
+
+/* So many that waiting does not count: what a graphics processor does in microseconds is
+ * asked for many times. */
+static fb_status find_calls(fb_trial *t)
+{
+    const int64_t begin = fb_time_ns();
+    double fit;
+
+    if (t->calls > 1) return FB_OK;
+    FB_TRY(run(t));
+    fit = (double)(stretch_ns / 4) / (double)(fb_time_ns() - begin + 1);
+    t->calls = fit < 1 ? 1 : fit > CALLS ? CALLS : (int)fit;
+    return FB_OK;
+}
+
+fb_status fb_trial_measure(double *out, fb_trial *t)
+{
+    double seconds[STRETCHES];
+
+    FB_TRY(run(t)); /* first touch of all memory */
+    FB_TRY(find_calls(t));
+    for (int s = 0; s < STRETCHES; s++) {
+        const int64_t begin = fb_time_ns();
+        int64_t calls = 0, ns = 0;
+
+        for (; ns < stretch_ns; ns = fb_time_ns() - begin, calls += t->calls)
+            FB_TRY(run(t));
+        seconds[s] = (double)ns * 1e-9 / (double)calls;
+    }
+    return fb_median_of(out, seconds, STRETCHES);
+}
+
+/* --- products --- */
+
+typedef struct product {
     fb_tensor x, weight;
-    const fb_model *model; /* whose weights are multiplied */
-    int64_t rows;          /* of x; of a product */
-    int calls;
-} trial;
+} product;
+
+static void multiply(fb_ops *ops, const void *self)
+{
+    const product *p = self;
+
+    (void)fb_linear(ops, p->x, p->weight);
+}
 
 static fb_status fill(void *context, int64_t begin, int64_t end, float *out)
 {
@@ -42,187 +97,58 @@ static fb_status fill(void *context, int64_t begin, int64_t end, float *out)
     return FB_OK;
 }
 
-static fb_tensor weight_of(fb_ops *ops, int64_t columns)
+/* Of `rows` rows. */
+static fb_status measure_product(double *out, fb_ops *ops, int64_t rows,
+                                 int64_t columns)
 {
-    return fb_weight(
-        ops, &(fb_weight_source){
-                 .rows = columns, .columns = INNER, .unpack = fill, .context = NULL});
-}
-
-/* A device computes later than it is told to: the last row is waited for. */
-static fb_status wait_for(fb_ops *ops, fb_tensor a, int64_t row, int64_t width)
-{
-    float last[SHORT];
-    const int64_t n = width < SHORT ? width : SHORT;
-
-    a = fb_narrow(ops, fb_narrow(ops, a, 0, row, 1), 1, 0, n);
-    return fb_to_host(ops, a, last, (size_t)n * sizeof *last);
-}
-
-static fb_status multiply(const trial *t)
-{
-    fb_tensor out;
+    const fb_weight_source source = {.rows = columns, .columns = INNER, .unpack = fill};
+    product p = {.weight = fb_weight(ops, &source)};
+    fb_trial t = {.ops = ops, .work = multiply, .self = &p, .calls = 1};
     fb_status status;
-
-    for (int i = 1; i < t->calls; i++) {
-        fb_scope_open(t->ops);
-        (void)fb_linear(t->ops, t->x, t->weight);
-        fb_scope_close(t->ops);
-    }
-    fb_scope_open(t->ops);
-    out = fb_linear(t->ops, t->x, t->weight);
-    status = wait_for(t->ops, out, t->rows - 1, fb_size(t->ops, out, 1));
-    fb_scope_close(t->ops);
-    return status;
-}
-
-/* FLOPs of it. */
-static double multiply_row(fb_ops *ops, fb_tensor weight)
-{
-    const int64_t rows = fb_size(ops, weight, 0), inner = fb_size(ops, weight, 1);
 
     fb_scope_open(ops);
-    (void)fb_linear(ops, fb_full(ops, 2, (int64_t[]){1, inner}, 0.5), weight);
+    p.x = fb_full(ops, 2, (int64_t[]){rows, INNER}, 0.5);
+    status = fb_trial_measure(out, &t);
     fb_scope_close(ops);
-    return 2.0 * (double)rows * (double)inner;
-}
-
-static double multiply_rows(fb_ops *ops, const fb_model *model)
-{
-    double flops = multiply_row(ops, fb_model_head(model));
-
-    for (int64_t l = 0; l < fb_model_get_facts(model)->layers; l++) {
-        const fb_layer *layer = fb_model_layer(model, l);
-
-        flops += multiply_row(ops, layer->qkv) + multiply_row(ops, layer->output) +
-                 multiply_row(ops, layer->gate_up) + multiply_row(ops, layer->down);
-    }
-    return flops;
-}
-
-static fb_status multiply_model(const trial *t)
-{
-    fb_tensor out;
-    fb_status status;
-
-    for (int i = 0; i < t->calls; i++)
-        (void)multiply_rows(t->ops, t->model);
-    fb_scope_open(t->ops);
-    out = fb_full(t->ops, 2, (int64_t[]){1, SHORT}, 1);
-    status = wait_for(t->ops, out, 0, SHORT);
-    fb_scope_close(t->ops);
+    fb_release(ops, p.weight);
     return status;
 }
 
-static fb_status normalise(const trial *t)
+static fb_status measure_rates(fb_profile *out, fb_ops *ops)
 {
-    fb_tensor out = t->x;
-    fb_status status;
+    double many, one;
 
-    fb_scope_open(t->ops);
-    for (int i = 0; i < t->calls; i++)
-        out = fb_rms_norm(t->ops, out, t->weight, 1e-6);
-    status = wait_for(t->ops, out, 0, SHORT);
-    fb_scope_close(t->ops);
-    return status;
-}
-
-/* So many that waiting for the last one does not count: what a graphics processor does in
- * microseconds is asked for many times. */
-static fb_status find_calls(trial *t, fb_status (*work)(const trial *))
-{
-    const int64_t begin = fb_time_ns();
-    double fit;
-
-    if (t->calls > 1) return FB_OK;
-    FB_TRY(work(t));
-    fit = (double)(stretch_ns / 4) / (double)(fb_time_ns() - begin + 1);
-    t->calls = fit < 1 ? 1 : fit > CALLS ? CALLS : (int)fit;
+    FB_TRY(measure_product(&many, ops, ROWS, COLUMNS));
+    FB_TRY(measure_product(&one, ops, 1, FAR_COLUMNS));
+    out->flops_per_s = 2.0 * ROWS * INNER * COLUMNS / many;
+    out->bytes_per_s = sizeof(float) * (double)INNER * FAR_COLUMNS / one;
     return FB_OK;
 }
 
-/* Seconds of a call. */
-static fb_status measure(double *out, trial *t, fb_status (*work)(const trial *))
+/* --- a call --- */
+
+static void normalise(fb_ops *ops, const void *self)
 {
-    double seconds[STRETCHES];
+    const product *p = self;
 
-    FB_TRY(work(t)); /* first touch of all memory */
-    FB_TRY(find_calls(t, work));
-    for (int s = 0; s < STRETCHES; s++) {
-        const int64_t begin = fb_time_ns();
-        int64_t calls = 0, ns = 0;
-
-        for (; ns < stretch_ns; ns = fb_time_ns() - begin, calls += t->calls)
-            FB_TRY(work(t));
-        seconds[s] = (double)ns * 1e-9 / (double)calls;
-    }
-    return fb_median_of(out, seconds, STRETCHES);
-}
-
-/* --- the three --- */
-
-static fb_status measure_peak(fb_profile *out, fb_ops *ops)
-{
-    trial t = {.ops = ops, .rows = ROWS, .calls = 1};
-    fb_status status;
-    double seconds;
-
-    fb_scope_open(ops);
-    t.weight = weight_of(ops, COLUMNS);
-    t.x = fb_full(ops, 2, (int64_t[]){ROWS, INNER}, 0.5);
-    status = measure(&seconds, &t, multiply);
-    if (status == FB_OK) out->flops_per_s = 2.0 * ROWS * INNER * COLUMNS / seconds;
-    fb_scope_close(ops);
-    fb_release(ops, t.weight);
-    return status;
-}
-
-static fb_status measure_bandwidth(fb_profile *out, fb_ops *ops)
-{
-    trial t = {.ops = ops, .rows = 1, .calls = 1};
-    fb_status status;
-    double seconds;
-
-    fb_scope_open(ops);
-    t.weight = weight_of(ops, FAR_COLUMNS);
-    t.x = fb_full(ops, 2, (int64_t[]){1, INNER}, 0.5);
-    status = measure(&seconds, &t, multiply);
-    if (status == FB_OK)
-        out->bytes_per_s = sizeof(float) * (double)INNER * FAR_COLUMNS / seconds;
-    fb_scope_close(ops);
-    fb_release(ops, t.weight);
-    return status;
+    (void)fb_rms_norm(ops, p->x, p->weight, 1e-6);
 }
 
 static fb_status measure_call(fb_profile *out, fb_ops *ops)
 {
-    trial t = {.ops = ops, .rows = 1, .calls = CALLS};
+    product p;
+    fb_trial t = {.ops = ops, .work = normalise, .self = &p, .calls = CALLS};
     fb_status status;
 
     fb_scope_open(ops);
-    t.weight = fb_full(ops, 1, (int64_t[]){SHORT}, 1);
-    t.x = fb_full(ops, 2, (int64_t[]){1, SHORT}, 0.5);
-    status = measure(&out->seconds_per_call, &t, normalise);
+    p.weight = fb_full(ops, 1, (int64_t[]){SHORT}, 1);
+    p.x = fb_full(ops, 2, (int64_t[]){1, SHORT}, 0.5);
+    status = fb_trial_measure(&out->seconds_per_call, &t);
     fb_scope_close(ops);
     return status;
 }
 
-/* Without what calling the operators takes, which stands apart. */
-static fb_status measure_row(fb_profile *out, fb_ops *ops, const fb_model *model)
-{
-    const fb_model_facts *facts = fb_model_get_facts(model);
-    trial t = {.ops = ops, .model = model, .calls = 1};
-    const double calls = 2 * (4 * (double)facts->layers + 1);
-    double seconds;
-
-    FB_TRY(measure(&seconds, &t, multiply_model));
-    if (seconds > 2 * calls * out->seconds_per_call)
-        seconds -= calls * out->seconds_per_call;
-    out->row_flops_per_s = multiply_rows(ops, model) / seconds;
-    (void)snprintf(out->row_weights, sizeof out->row_weights, "%.100s, %s", facts->name,
-                   fb_weight_form_name(fb_model_weight_form(model)));
-    return fb_ops_status(ops);
-}
+/* --- all --- */
 
 static void describe(fb_profile *out, const fb_ops *ops)
 {
@@ -237,12 +163,14 @@ static void describe(fb_profile *out, const fb_ops *ops)
     fb_time_utc(out->date);
 }
 
-fb_status fb_profile_measure(fb_profile *out, fb_ops *ops, const fb_model *model)
+fb_status fb_profile_measure(fb_profile *out, fb_ops *ops, const fb_model *model,
+                             fb_dtype cache)
 {
     *out = (fb_profile){0};
     describe(out, ops);
-    FB_TRY(measure_peak(out, ops));
-    FB_TRY(measure_bandwidth(out, ops));
+    FB_TRY(measure_rates(out, ops));
     FB_TRY(measure_call(out, ops));
-    return model != NULL ? measure_row(out, ops, model) : FB_OK;
+    if (model == NULL) return FB_OK;
+    FB_TRY(fb_profile_measure_row(out, ops, model));
+    return fb_profile_measure_attention(out, ops, model, cache);
 }

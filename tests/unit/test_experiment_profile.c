@@ -53,6 +53,8 @@ static void what_is_printed_is_read_again(void **state)
                           .bytes_per_s = 9.87e10,
                           .seconds_per_call = 2.5e-7,
                           .row_flops_per_s = 1.5e10,
+                          .attention_flops_per_s = 7e10,
+                          .attention_bytes_per_s = 1.25e10,
                           .row_weights = "a model, unpacked"};
     fb_text text = {0};
     fb_profile again;
@@ -70,6 +72,8 @@ static void what_is_printed_is_read_again(void **state)
     assert_true(again.bytes_per_s == p.bytes_per_s);
     assert_true(again.seconds_per_call == p.seconds_per_call);
     assert_true(again.row_flops_per_s == p.row_flops_per_s);
+    assert_true(again.attention_flops_per_s == p.attention_flops_per_s);
+    assert_true(again.attention_bytes_per_s == p.attention_bytes_per_s);
     fb_text_clear(&text);
 }
 
@@ -100,6 +104,8 @@ static void hostile_files_are_refused_by_key(void **state)
     refused("{\"name\": \"a\", " RATES ", \"threads\": 0}", "threads");
     refused("{\"name\": \"a\", " RATES ", \"threads\": 1.5}", "threads");
     refused("{\"name\": \"a\", " RATES ", \"row_flops_per_s\": 1}", "row_flops_per_s");
+    refused("{\"name\": \"a\", " RATES ", \"attention_bytes_per_s\": -1e9}",
+            "attention_bytes_per_s");
     refused("{\"name\": \"a\", " RATES ", \"format\": 2}", "format");
     refused("{\"name\": \"a\", " RATES ", \"flop_per_s\": 1e9}",
             "did you mean 'flops_per_s'");
@@ -147,6 +153,26 @@ static void operators_of_a_phase_add_up(void **state)
     assert_near(fb_profile_phase_flops(&ledger, FB_PHASE_decode), 3e12);
     row.row_flops_per_s = 5e11; /* products of one row take 4 s */
     assert_near(fb_profile_phase_seconds(&row, &ledger, FB_PHASE_decode, 1), 8.5);
+    row.attention_bytes_per_s = 5e10; /* attention 6 s instead of 3 */
+    assert_near(fb_profile_phase_seconds(&row, &ledger, FB_PHASE_decode, 1), 11.5);
+}
+
+/* Where there are many rows the rates of one do not count. */
+static void reading_has_rates_of_its_own(void **state)
+{
+    const fb_profile p = {.flops_per_s = 1e12,
+                          .bytes_per_s = 1e11,
+                          .row_flops_per_s = 1e9,
+                          .attention_flops_per_s = 5e11,
+                          .attention_bytes_per_s = 1e9};
+    static fb_ledger ledger;
+
+    (void)state;
+    ledger.count[FB_PHASE_context][FB_SCOPE_model][FB_OP_linear] =
+        (fb_count){1, 3e12, 1e11};
+    ledger.count[FB_PHASE_context][FB_SCOPE_attention][FB_OP_attention] =
+        (fb_count){1, 1e12, 1e11};
+    assert_near(fb_profile_phase_seconds(&p, &ledger, FB_PHASE_context, 1), 5);
 }
 
 static void a_machine_has_rates(void **state)
@@ -157,11 +183,31 @@ static void a_machine_has_rates(void **state)
 
     (void)state;
     assert_ok(fb_ops_open(&ops, &options));
-    assert_ok(fb_profile_measure(&p, ops, NULL));
+    assert_ok(fb_profile_measure(&p, ops, NULL, FB_F32));
     assert_true(p.flops_per_s > 0 && p.bytes_per_s > 0 && p.seconds_per_call > 0);
     assert_true(p.row_flops_per_s == 0);
     assert_int_equal(p.threads, 1);
     assert_int_equal(fb_memory_now(FB_ACCOUNT_weights), 0);
+    fb_ops_close(ops);
+}
+
+static void a_model_has_rates_of_its_own(void **state)
+{
+    const fb_ops_options options = {.threads = 1};
+    const size_t before = fb_memory_now(FB_ACCOUNT_kv);
+    fb_model *model;
+    fb_profile p;
+    fb_ops *ops;
+
+    (void)state;
+    assert_ok(fb_ops_open(&ops, &options));
+    assert_ok(fb_model_open(&model, ops, "builtin", NULL));
+    assert_ok(fb_profile_measure(&p, ops, model, FB_F16));
+    assert_true(p.row_flops_per_s > 0);
+    assert_true(p.attention_flops_per_s > 0 && p.attention_bytes_per_s > 0);
+    assert_string_equal(p.row_weights, "builtin, unpacked");
+    assert_int_equal(fb_memory_now(FB_ACCOUNT_kv), before);
+    fb_model_close(model);
     fb_ops_close(ops);
 }
 
@@ -174,7 +220,9 @@ int main(void)
         cmocka_unit_test(a_file_is_named_in_its_failures),
         cmocka_unit_test(the_slower_of_computing_and_reading_counts),
         cmocka_unit_test(operators_of_a_phase_add_up),
+        cmocka_unit_test(reading_has_rates_of_its_own),
         cmocka_unit_test(a_machine_has_rates),
+        cmocka_unit_test(a_model_has_rates_of_its_own),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
