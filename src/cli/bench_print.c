@@ -1,68 +1,12 @@
-/* bench_print.c - the tables of a bench.
+/* bench_print.c - the sentence and the times of a bench.
  *
  * SPDX-License-Identifier: MIT
  */
-#include "cli/bench_print.h"
-#include "base/time.h"
+#include "cli/bench_words.h"
 #include "cli/opening.h"
 
 #include <stdio.h>
 #include <string.h>
-
-/* --- words --- */
-
-static void print_seconds(double seconds, char out[FB_TIME_SHORT])
-{
-    fb_time_print((int64_t)(seconds * 1e9 + 0.5), out);
-}
-
-/* "6.86 to 6.98 s"; with both units where they differ. */
-static void add_interval(const fb_interval *interval, fb_text *out)
-{
-    char low[FB_TIME_SHORT], high[FB_TIME_SHORT];
-    const char *unit, *other;
-
-    print_seconds(interval->low, low);
-    print_seconds(interval->high, high);
-    unit = strchr(low, ' ');
-    other = strchr(high, ' ');
-    if (unit != NULL && other != NULL && strcmp(unit, other) == 0)
-        fb_text_printf(out, "%.*s to %s", (int)(unit - low), low, high);
-    else
-        fb_text_printf(out, "%s to %s", low, high);
-}
-
-static void add_seconds(double seconds, fb_text *out)
-{
-    char text[FB_TIME_SHORT];
-
-    print_seconds(seconds, text);
-    fb_text_puts(out, text);
-}
-
-/* "145 GFLOP", "3.2 MB". */
-static void add_scaled(double value, const char *unit, fb_text *out)
-{
-    static const char *const prefixes[] = {"", "k", "M", "G", "T", "P"};
-    int p = 0;
-
-    for (; value >= 999.5 && p < 5; p++)
-        value /= 1000;
-    fb_text_printf(out, "%.*f %s%s",
-                   value < 9.995   ? 2
-                   : value < 99.95 ? 1
-                                   : 0,
-                   value, prefixes[p], unit);
-}
-
-static void add_name(const fb_bench *b, int arm, fb_text *out)
-{
-    char budget[64] = "-";
-
-    if (b->arms[arm].budget >= 0)
-        fb_budget_print(&b->spec->budgets[b->arms[arm].budget], budget, sizeof budget);
-    fb_text_printf(out, "%s\t%s\t", b->spec->rules[b->arms[arm].rule].label, budget);
-}
 
 static const char *base_label(const fb_bench *b)
 {
@@ -152,9 +96,9 @@ static fb_status add_timed(const fb_bench *b, int i, fb_bench_what what, fb_text
     fb_bench_figure figure;
 
     FB_TRY(fb_bench_figure_of(&figure, b, i, what));
-    add_seconds(figure.median, out);
+    fb_bench_add_seconds(figure.median, out);
     fb_text_puts(out, "\t");
-    add_interval(&figure.interval, out);
+    fb_bench_add_interval(&figure.interval, out);
     fb_text_puts(out, "\t");
     return FB_OK;
 }
@@ -168,7 +112,7 @@ static fb_status add_evict(const fb_bench *b, int i, fb_text *out)
         return FB_OK;
     }
     FB_TRY(fb_bench_figure_of(&figure, b, i, FB_BENCH_EVICT));
-    add_seconds(figure.median, out);
+    fb_bench_add_seconds(figure.median, out);
     fb_text_puts(out, "\t");
     return FB_OK;
 }
@@ -192,7 +136,7 @@ static fb_status add_row(const fb_bench *b, int i, fb_text *out)
 {
     char kept[32], tail[32], held[32];
 
-    add_name(b, i, out);
+    fb_bench_add_names(b, i, out);
     FB_TRY(add_timed(b, i, FB_BENCH_READ, out));
     FB_TRY(add_evict(b, i, out));
     FB_TRY(add_timed(b, i, FB_BENCH_TOKEN, out));
@@ -249,123 +193,11 @@ static fb_status add_overhead(const fb_bench *b, int i, fb_text *out)
     FB_TRY(add_share(b, i, FB_BENCH_READ, out));
     FB_TRY(fb_bench_figure_of(&evict, b, i, FB_BENCH_EVICT));
     fb_text_puts(out, ", evicting ");
-    add_seconds(evict.median, out);
+    fb_bench_add_seconds(evict.median, out);
     fb_text_puts(out, ", each token ");
     FB_TRY(add_share(b, i, FB_BENCH_TOKEN, out));
     fb_text_puts(out, "\n");
     return FB_OK;
-}
-
-/* --- memory --- */
-
-static size_t most_of(const fb_bench *b, int phase, int account)
-{
-    size_t most = 0;
-
-    for (int i = 0; i < b->n_arms; i++)
-        if (b->arms[i].peak[phase][account] > most)
-            most = b->arms[i].peak[phase][account];
-    return most;
-}
-
-/* Peaks of accounts, the largest of all rows; the context's cache is there throughout. */
-static void add_memory(const fb_bench *b, fb_text *out)
-{
-    static const char *const heads[FB_ACCOUNT_COUNT] = {
-        "weights", "keys and values", "rule state", "signals", "scratch", "other"};
-    fb_text rows = {0};
-    char size[32];
-
-    fb_text_puts(&rows, "memory at most");
-    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
-        fb_text_printf(&rows, "\t%s", heads[a]);
-    for (int p = 0; p < FB_BENCH_PHASES; p++) {
-        fb_text_printf(&rows, "\nto %s", fb_bench_phases[p]);
-        for (int a = 0; a < FB_ACCOUNT_COUNT; a++) {
-            fb_print_size((double)most_of(b, p, a), size, sizeof size);
-            fb_text_printf(&rows, "\t%s", size);
-        }
-    }
-    fb_text_puts(&rows, "\n");
-    fb_text_puts(out, "\n");
-    fb_align(fb_text_string(&rows), out);
-    fb_text_clear(&rows);
-}
-
-/* --- by the profile --- */
-
-static void add_own_rate(const char *name, double rate, const char *unit, fb_text *out)
-{
-    if (rate <= 0) return;
-    fb_text_puts(out, name);
-    add_scaled(rate, unit, out);
-}
-
-static void add_profile(const fb_profile *p, fb_text *out)
-{
-    fb_text_printf(out, "\nwhat the work counted takes on %s: ", p->name);
-    add_scaled(p->flops_per_s, "FLOP/s", out);
-    fb_text_puts(out, ", ");
-    add_scaled(p->bytes_per_s, "B/s", out);
-    if (p->seconds_per_call > 0) {
-        fb_text_puts(out, ", ");
-        add_seconds(p->seconds_per_call, out);
-        fb_text_puts(out, " a call");
-    }
-    add_own_rate(", one row ", p->row_flops_per_s, "FLOP/s", out);
-    add_own_rate("; attention ", p->attention_flops_per_s, "FLOP/s", out);
-    add_own_rate(", one row ", p->attention_bytes_per_s, "B/s", out);
-    fb_text_puts(out, "\n");
-}
-
-/* Modelled seconds; of this machine also the measured ones divided by them. */
-static fb_status add_modelled(const fb_bench_shown *shown, int i, fb_bench_what what,
-                              fb_text *out)
-{
-    const double seconds = fb_bench_modelled(shown->bench, shown->profile, i, what);
-    fb_bench_figure figure;
-
-    add_seconds(seconds, out);
-    if (shown->is_given) return FB_OK;
-    FB_TRY(fb_bench_figure_of(&figure, shown->bench, i, what));
-    fb_text_printf(out, "\t%.2fx", figure.median / seconds);
-    return FB_OK;
-}
-
-static fb_status add_work_row(const fb_bench_shown *shown, int i, fb_text *out)
-{
-    const fb_bench *b = shown->bench;
-
-    add_name(b, i, out);
-    add_scaled(fb_profile_phase_flops(&b->arms[i].ledger, FB_PHASE_context), "FLOP",
-               out);
-    fb_text_puts(out, "\t");
-    FB_TRY(add_modelled(shown, i, FB_BENCH_READ, out));
-    fb_text_puts(out, "\t");
-    add_scaled(fb_bench_token_flops(b, i), "FLOP", out);
-    fb_text_puts(out, "\t");
-    add_scaled(fb_bench_token_bytes(b, i), "B", out);
-    fb_text_puts(out, "\t");
-    FB_TRY(add_modelled(shown, i, FB_BENCH_TOKEN, out));
-    fb_text_puts(out, "\n");
-    return FB_OK;
-}
-
-static fb_status add_work(const fb_bench_shown *shown, fb_text *out)
-{
-    const char *measured = shown->is_given ? "" : "\tmeasured by it";
-    fb_text rows = {0};
-    fb_status status = FB_OK;
-
-    add_profile(shown->profile, out);
-    fb_text_printf(&rows,
-                   "rule\tbudget\treading\tmodelled%s\teach token\tmoves\tmodelled%s\n",
-                   measured, measured);
-    for (int i = 0; status == FB_OK && i < shown->bench->n_arms; i++)
-        status = add_work_row(shown, i, &rows);
-    fb_align(fb_text_string(&rows), out);
-    fb_text_clear(&rows);
-    return status;
 }
 
 fb_status fb_bench_add_text(const fb_bench_shown *shown, fb_text *out)
@@ -382,7 +214,7 @@ fb_status fb_bench_add_text(const fb_bench_shown *shown, fb_text *out)
     FB_TRY(add_times(b, out));
     for (int i = 0; i < b->n_arms; i++)
         FB_TRY(add_overhead(b, i, out));
-    FB_TRY(add_work(shown, out));
-    add_memory(b, out);
+    FB_TRY(fb_bench_add_work(shown, out));
+    fb_bench_add_memory(b, out);
     return FB_OK;
 }
