@@ -170,9 +170,13 @@ static fb_status check_memory(const fb_bench *b)
     need = fb_run_bytes_now() + own + fb_run_reading_bytes(&plan, b->options.context) +
            (double)fb_answer_bytes(fb_model_get_facts(b->model), b->shape.type,
                                    &question, &how);
-    if (need <= limit) return FB_OK;
-    return fb_run_refuse_memory(limit, need, "one rule alone needs",
-                                "a smaller --context");
+    if (need > limit)
+        return fb_run_refuse_memory(limit, need, "one rule alone needs",
+                                    "a smaller --context");
+    need = fb_run_bytes_now() + fb_profile_measure_bytes(b->model, b->shape.type);
+    if (!b->options.measures_device || need <= limit) return FB_OK;
+    return fb_run_refuse_memory(limit, need, "measuring the device needs",
+                                "--profile with the numbers of one");
 }
 
 /* Four bytes of a weight in the ledger are so many in memory. */

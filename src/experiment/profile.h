@@ -36,6 +36,8 @@ typedef struct fb_profile {
  * heads are measured, over keys and values of type `cache`; NULL: none. */
 FB_MUST_USE fb_status fb_profile_measure(fb_profile *out, fb_ops *ops,
                                          const fb_model *model, fb_dtype cache);
+/* Bytes that this takes for a while. */
+double fb_profile_measure_bytes(const fb_model *model, fb_dtype cache);
 /* A file of fb_profile_print or of a person's; nothing in it is trusted. FB_NOT_FOUND,
  * FB_FORMAT with the key that is wrong. */
 FB_MUST_USE fb_status fb_profile_read(fb_profile *out, const char *path);

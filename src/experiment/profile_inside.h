@@ -22,6 +22,8 @@ FB_MUST_USE fb_status fb_trial_measure(double *out, fb_trial *trial);
  * seconds_per_call already. */
 FB_MUST_USE fb_status fb_profile_measure_row(fb_profile *out, fb_ops *ops,
                                              const fb_model *model);
+/* Bytes of the cache that the next one fills. */
+double fb_profile_attention_bytes(const fb_model *model, fb_dtype cache);
 /* Of attention with heads like the model's, of a block of rows and of one. */
 FB_MUST_USE fb_status fb_profile_measure_attention(fb_profile *out, fb_ops *ops,
                                                    const fb_model *model,

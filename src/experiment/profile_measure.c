@@ -163,6 +163,14 @@ static void describe(fb_profile *out, const fb_ops *ops)
     fb_time_utc(out->date);
 }
 
+double fb_profile_measure_bytes(const fb_model *model, fb_dtype cache)
+{
+    const double far = sizeof(float) * (double)INNER * FAR_COLUMNS;
+    const double entries = fb_profile_attention_bytes(model, cache);
+
+    return far > entries ? far : entries;
+}
+
 fb_status fb_profile_measure(fb_profile *out, fb_ops *ops, const fb_model *model,
                              fb_dtype cache)
 {

@@ -172,14 +172,34 @@ static fb_status measure_both(fb_profile *out, fb_ops *ops, gaze *g)
     return FB_OK;
 }
 
+static fb_cache_shape shape_of(const fb_model_facts *f, fb_dtype cache)
+{
+    return (fb_cache_shape){f->global_layers, f->kv_heads, f->head_dim, cache};
+}
+
+static int64_t token_bytes(const fb_cache_shape *shape)
+{
+    return shape->layers * shape->kv_heads * (int64_t)fb_entry_bytes(shape);
+}
+
+static int64_t far_tokens(const fb_cache_shape *shape)
+{
+    return fb_larger(2 * ROWS, FAR_BYTES / token_bytes(shape));
+}
+
+double fb_profile_attention_bytes(const fb_model *model, fb_dtype cache)
+{
+    const fb_cache_shape shape = shape_of(fb_model_get_facts(model), cache);
+
+    return (double)far_tokens(&shape) * (double)token_bytes(&shape);
+}
+
 fb_status fb_profile_measure_attention(fb_profile *out, fb_ops *ops,
                                        const fb_model *model, fb_dtype cache)
 {
     const fb_model_facts *f = fb_model_get_facts(model);
-    const fb_cache_shape shape = {f->global_layers, f->kv_heads, f->head_dim, cache};
-    const int64_t token =
-        shape.layers * shape.kv_heads * (int64_t)fb_entry_bytes(&shape);
-    const int64_t n = fb_larger(2 * ROWS, FAR_BYTES / token);
+    const fb_cache_shape shape = shape_of(f, cache);
+    const int64_t n = far_tokens(&shape);
     gaze g = {.facts = f, .layers = shape.layers};
     fb_status status;
 
