@@ -239,7 +239,7 @@ list-checks:
 
 demo: all ## the default experiment on the default model, and report.html
 	tools/demo.sh $(PROGRAM) $(MODEL)
-bench: $(BUILD)/bench/engine_bench $(MODEL) ## speed side by side with transformers and kvpress
+bench: $(PROGRAM) $(BUILD)/bench/engine_bench $(MODEL) ## speed side by side with transformers and kvpress
 	bench/bench.sh
 $(BUILD)/bench/%: bench/%.c $(LIB) $(BUILD)/flags
 	mkdir -p $(@D)

@@ -5,12 +5,13 @@ Every figure is a ratio of two things measured here and now, arms in turn, media
 Kept sets and answers of eight cells must agree with kvpress before its time counts. A figure below
 its target is printed as such; nothing fails by time.
 
-    python3 bench/bench.py [--quick] [--prompts N] [--costs] [--torch]
+    python3 bench/bench.py [--quick] [--prompts N] [--costs] [--torch] [--held]
 
 Run by `make bench`. --quick leaves the sweep out; --prompts 1 runs half of it; --costs adds the cost
 of contexts of 1,024 to 32,768 tokens and of more rules, budgets and samples (ours alone, some ten
 minutes more). --torch measures the torch backend alone, beside transformers on the same PyTorch, and
-writes build/bench-torch.json.
+writes build/bench-torch.json. --held compares the bytes that caches hold after eviction alone, and writes
+build/bench-held.json.
 
 SPDX-License-Identifier: MIT
 """
@@ -27,6 +28,7 @@ BUILD = ROOT / "build"
 MODEL = BUILD / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 PEER = BUILD / "bench-venv" / "bin" / "python"
 OURS = BUILD / "release" / "bench" / "engine_bench"
+PROGRAM = BUILD / "release" / "flexbudget"
 F32, Q8 = BUILD / "bench-f32.gguf", BUILD / "bench-q8_0.gguf"  # the same weights in both forms
 PROMPTS, KEPT, PEER_KEPT = (BUILD / f"bench-{n}.json" for n in ("prompts", "kept", "peer-kept"))
 THREADS = min(2, len(os.sched_getaffinity(0)))
@@ -108,6 +110,7 @@ TARGETS = {
     "h2o_vs_kvpress_observed": (4, "x"),
     "scaling_2_threads": (1.85, "x"),
     "context_growth": (-1.1, "x"),
+    "kv_held_adakv_25_vs_kvpress": (-0.26, "of the bytes"),
     "torch_context_vs_eager": (-1.15, "x"),
     "torch_decode1_vs_eager": (-1.3, "x"),
     "torch_decode32_vs_eager": (-1.3, "x"),
@@ -206,6 +209,28 @@ def sweep_figures(out: dict) -> None:
                                      arenas["peak_rss_bytes"], expected, "sweep, all in arenas")
 
 
+def held_figures(out: dict) -> None:
+    """Bytes of keys and values that are really there after adakv(snapkv) at 25 %: of our arena, as the
+    allocator counted it, and of the tensors of kvpress's cache, which masks and frees nothing."""
+    rule, budget = "adakv(snapkv)", "25%"
+    print(f"bytes held after {rule} at {budget} of {CONTEXT:,} tokens", flush=True)
+    device = BUILD / "bench-device.json"  # given, so that none is measured
+    device.write_text(json.dumps({"name": "none", "flops_per_s": 1e12, "bytes_per_s": 1e12}))
+    command = [PROGRAM, "bench", "-q", "-m", MODEL, "-j", THREADS, "--rules", f"full,{rule}", "--budgets", budget,
+               "--context", CONTEXT, "--answer", 2, "--repetitions", 1, "--warmup", 0, "--profile", device, "--json"]
+    done = subprocess.run([str(x) for x in command], stdout=subprocess.PIPE, text=True, check=True)
+    full, ours = json.loads(done.stdout)["results"][0]["arms"]
+    theirs = run("transformers", "held", CONTEXT, rule, budget)
+    for name, held, all_bytes in (("ours", ours["held_bytes"] - ours["tail_bytes"], full["kept_bytes"]),
+                                  ("kvpress", theirs["held"], theirs["full"])):
+        print(f"  {name:12} {held / 2**20:8.2f} MiB of {all_bytes / 2**20:.2f} MiB: {100 * held / all_bytes:.1f} %",
+              flush=True)
+    assert full["kept_bytes"] == theirs["full"]
+    held = ours["held_bytes"] - ours["tail_bytes"]
+    key = "kv_held_adakv_25_vs_kvpress"
+    out[key] = entry(key, held / theirs["held"], held, theirs["held"], f"held {CONTEXT} {rule} {budget}")
+
+
 def torch_figures(out: dict) -> None:
     """The second backend and transformers, both on the same PyTorch; its fused attention beside."""
     for key, what in (("context", ("context", CONTEXT)), ("decode1", ("decode", 1, CONTEXT, 32)),
@@ -242,19 +267,22 @@ def costs() -> dict:
 def main() -> None:
     out: dict = {}
     prompts = int(sys.argv[sys.argv.index("--prompts") + 1]) if "--prompts" in sys.argv else 2
-    if not Q8.exists():
+    if not Q8.exists() and "--held" not in sys.argv:
         subprocess.run([PEER, ROOT / "bench" / "make_gguf.py", MODEL, F32, Q8], check=True)
     write_prompts(prompts)
     if "--torch" in sys.argv:
         torch_figures(out)
+    elif "--held" in sys.argv:
+        held_figures(out)
     else:
+        held_figures(out)
         single_figures(out)
         memory_figures(out)
         if "--quick" not in sys.argv:
             sweep_figures(out)
     if "--costs" in sys.argv:
         (BUILD / "bench-costs.json").write_text(json.dumps(costs(), indent=1) + "\n")
-    name = "bench-torch.json" if "--torch" in sys.argv else "bench.json"
+    name = next((f"bench-{part}.json" for part in ("torch", "held") if f"--{part}" in sys.argv), "bench.json")
     (BUILD / name).write_text(json.dumps(out, indent=1) + "\n")
     print(f"\n{'figure':32}{'value':>9}{'target':>11}  met   ours / peer")
     for key, e in out.items():

@@ -4,14 +4,16 @@
     peer_torch.py MODEL.gguf THREADS memory TOKENS RULE BUDGET
     peer_torch.py MODEL.gguf THREADS context TOKENS [eager]
     peer_torch.py MODEL.gguf THREADS decode SEQUENCES TOKENS STEPS [eager]
+    peer_torch.py MODEL.gguf THREADS held TOKENS RULE BUDGET
 
 The weights are unpacked to float32 once; the model runs in float32, sdpa, and eager only where that
 is asked for or a press demands it. One cell of the sweep is what kvpress's own pipeline does: the context with the
-press, the question in one forward, then greedy tokens one by one.
+press, the question in one forward, then greedy tokens one by one. `held` is the bytes of the cache's tensors after a press, and without one.
 
 SPDX-License-Identifier: MIT
 """
 
+import contextlib
 import json
 import resource
 import sys
@@ -222,6 +224,21 @@ def decode(model, sequences, n, steps):
     return {"seconds": (time.perf_counter() - start) / steps}
 
 
+def cache_bytes(model, ids, press):
+    """Bytes of the storage behind the keys and values, whatever part of it a view shows."""
+    cache = DynamicCache()
+    with press(model) if press is not None else contextlib.nullcontext():
+        model.model(input_ids=ids, past_key_values=cache)
+    return sum(t.untyped_storage().nbytes() for layer in cache.layers for t in (layer.keys, layer.values))
+
+
+@torch.no_grad()
+def held(model, n, name, budget):
+    ids = torch.randint(0, model.config.vocab_size, (1, n))
+    press = presses()[name](RATIOS[budget])
+    return {"full": cache_bytes(model, ids, None), "held": cache_bytes(model, ids, press)}
+
+
 def main():
     path, threads, what, *rest = sys.argv[1:]
     torch.set_num_threads(int(threads))
@@ -235,6 +252,8 @@ def main():
         result = memory(model, int(rest[0]), *rest[1:])
     elif what == "context":
         result = context_pass(model, int(rest[0]))
+    elif what == "held":
+        result = held(model, int(rest[0]), *rest[1:])
     else:
         result = decode(model, *(int(x) for x in rest))
     result["peak_rss_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

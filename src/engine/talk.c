@@ -45,7 +45,8 @@ bool fb_talk_ends(const fb_engine *engine, int32_t id)
 fb_status fb_talk_take(const fb_talk *talk, int v, int32_t id, bool *talking)
 {
     const fb_answer_options *options = talk->options;
-    const bool is_end = fb_talk_ends(talk->reading->engine, id);
+    const bool is_end =
+        !options->goes_past_end && fb_talk_ends(talk->reading->engine, id);
     fb_answer *answer = &talk->out[v];
     bool is_done = false;
 

@@ -269,6 +269,26 @@ static void nor_on_there_being_one(void **state)
     check_alone(random_model(end), end);
 }
 
+/* What a model without an end token says. */
+static void an_end_may_be_passed(void **state)
+{
+    const fb_question question = {prompt, NULL, PROMPT, 0};
+    const fb_answer_options options = {
+        .generate = true, .max_tokens = LONG, .goes_past_end = true};
+    fb_answer out[VARIANTS];
+    int32_t end;
+
+    (void)state;
+    hear_the_witness(random_model(NONE));
+    end = said[FULL][6];
+    open_variants(random_model(end));
+    assert_ok(fb_answer_group(reading, variant, VARIANTS, &question, &options, out));
+    for (int v = 0; v < VARIANTS; v++)
+        check(&out[v], said[v], LONG, NONE, NONE);
+    clear(out);
+    close_variants();
+}
+
 static void without_a_reference_there_is_a_prompt_and_a_free_answer(void **state)
 {
     const fb_question mute = {NULL, NULL, 0, 0}, asked = {prompt, NULL, PROMPT, 0};
@@ -454,6 +474,7 @@ int main(void)
         cmocka_unit_test(an_answer_does_not_depend_on_the_reference),
         cmocka_unit_test(nor_where_the_text_ends),
         cmocka_unit_test(nor_on_there_being_one),
+        cmocka_unit_test(an_end_may_be_passed),
         cmocka_unit_test(without_a_reference_there_is_a_prompt_and_a_free_answer),
         cmocka_unit_test(what_is_seen_is_what_is_said),
         cmocka_unit_test(who_watches_can_end_it),
