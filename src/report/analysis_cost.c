@@ -65,6 +65,13 @@ static void add_marks(fb_row *row, const fb_result_cell *cell)
     row->n_first_lost += fb_result_score(cell, "first_lost", &lost) && lost > 0.5;
 }
 
+static void note_most(fb_row *row, const fb_result_cell *cell)
+{
+    row->held_bytes = fmax(row->held_bytes, (double)cell->kept_bytes);
+    row->peak_bytes = fmax(row->peak_bytes, (double)cell->peak_bytes);
+    row->tail_bytes = fmax(row->tail_bytes, (double)cell->tail_bytes);
+}
+
 static fb_status add_cell(struct sums *sums, const fb_result_cell *cell,
                           fb_store *store)
 {
@@ -98,6 +105,7 @@ fb_status fb_analysis_cost(fb_row *row, const fb_table *table,
         for (int c = 0; c < n; c++) {
             if (strcmp(cells[c].status, "done") != 0) continue;
             add_marks(row, &cells[c]);
+            note_most(row, &cells[c]);
             FB_TRY(add_cell(&sums, &cells[c], analyser->store));
         }
         if (n > row->n_seeds) row->n_seeds = n;

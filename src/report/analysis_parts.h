@@ -46,6 +46,22 @@ void fb_say_unfinished(fb_text *text, const fb_analysis *analysis);
 
 FB_MUST_USE fb_status fb_analysis_compare(fb_table *table, const fb_analyser *analyser);
 
+/* What each row lost against the full cache, once the means have their intervals. */
+FB_MUST_USE fb_status fb_analysis_lost(fb_table *table, const fb_analyser *analyser);
+
+/* Two rows of tables of one task, of one budget or of two, on the samples that both
+ * tables have. */
+typedef struct fb_pair {
+    int n_samples, n_documents; /* 0: there are none, and the rest is NAN */
+    double difference;          /* the first minus the second */
+    fb_interval interval;
+    double p;
+} fb_pair;
+
+FB_MUST_USE fb_status fb_analysis_pair(fb_pair *out, const fb_analysis *analysis,
+                                       const fb_table *first, const fb_row *row,
+                                       const fb_table *second, const fb_row *other);
+
 /* --- find: a pure function of tables, one per task, at one budget --- */
 
 typedef enum fb_finding_kind {
@@ -129,6 +145,8 @@ void fb_say_protocol(fb_text *text, const char *protocol);
 
 /* --- print --- */
 
+/* A line: class, protocol, model, compute. */
+void fb_say_setting(fb_text *text, const fb_analysis *analysis);
 int fb_say_width(const char *text); /* characters: bytes that do not continue one */
 void fb_say_spaces(fb_text *text, int n);
 /* Breaks at spaces, but for those before "%", so that no line has more than 100

@@ -191,7 +191,7 @@ void fb_say_wrapped(fb_text *text, const char *words)
     fb_text_puts(text, "\n");
 }
 
-static void print_setting(fb_text *text, const fb_analysis *a)
+void fb_say_setting(fb_text *text, const fb_analysis *a)
 {
     const fb_results *r = a->results;
     const size_t from = text->n;
@@ -342,7 +342,7 @@ void fb_analysis_print_text(fb_text *text, const fb_analysis *a)
         fb_say_wrapped(text, a->paragraph);
         fb_text_puts(text, "\n");
     }
-    print_setting(text, a);
+    fb_say_setting(text, a);
     if (fb_say_windows(text, &a->results->model)) fb_text_puts(text, "\n");
     print_failures(text, a, NULL);
     for (int t = 0; t < a->n_tables; t++) {
