@@ -260,6 +260,15 @@ bool fb_answer_is_same(const fb_answer *a, const fb_answer *b);
 size_t fb_answer_bytes(const fb_model_facts *facts, fb_dtype cache,
                        const fb_question *question, const fb_answer_options *options);
 
+/* What the first token of an answer takes, FLOPs and bytes read and written: weights, what
+ * attention reads of the variant (of a quantised one, packed), of a question of `n_prompt`
+ * tokens and of itself. Where question and answer go on under the budget: of what was left
+ * when `answer` had been read. The same as the ledger of such a step of decoding, without
+ * the choice of a token. Runs one token if the reading has not yet. */
+FB_MUST_USE fb_status fb_step_work(fb_reading *reading, const fb_variant *variant,
+                                   int64_t n_prompt, const fb_answer *answer,
+                                   double *flops_out, double *bytes_out);
+
 /* --- whole sequences: for tests and perplexity --- */
 
 /* Logits [n_rows, vocabulary] (host memory of the caller) after ids[row[i]] of a plain

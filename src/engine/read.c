@@ -242,14 +242,20 @@ static void charge_pass(fb_reading *reading, fb_scored_rule *rule, int64_t writt
 
     memset(plain.count[FB_PHASE_context][FB_SCOPE_signal], 0,
            sizeof plain.count[FB_PHASE_context][FB_SCOPE_signal]);
+    plain.again_sums = plain.again_rows = 0;
     fb_ledger_add(&rule->ledger, &plain);
     if (!scores_now(reading, rule)) return;
-    if (fb_bound_rule_reads_sum(rule->rule))
+    if (fb_bound_rule_reads_sum(rule->rule)) {
         add_part(&own[FB_OP_attention_sum], &signal[FB_OP_attention_sum], 1, 1);
-    if (own_written(reading, rule) > 0)
-        add_part(&own[FB_OP_attention_rows], &signal[FB_OP_attention_rows],
-                 entries_seen(reading, own_written(reading, rule)),
-                 entries_seen(reading, written));
+        rule->ledger.again_sums += reading->pass.again_sums;
+    }
+    if (own_written(reading, rule) > 0) {
+        const double part = entries_seen(reading, own_written(reading, rule)),
+                     all = entries_seen(reading, written);
+
+        add_part(&own[FB_OP_attention_rows], &signal[FB_OP_attention_rows], part, all);
+        rule->ledger.again_rows += reading->pass.again_rows / all * part;
+    }
     if (fb_bound_rule_queries(rule->rule, reading->n) > 0)
         for (int i = 0; i < N_OF_QUERIES; i++)
             add_part(&own[of_queries[i]], &signal[of_queries[i]], 1, 1);

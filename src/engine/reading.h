@@ -33,6 +33,8 @@ struct fb_reading {
                           of the layer at work; persistent */
     fb_ledger pass; /* of the context, with the signals of all rules */
     fb_ledger *payer; /* who is charged now; lent to the operators */
+    fb_ledger step;   /* of one token behind the context, its attention left out */
+    bool has_step;
     char trace[65], cache_sha256[65];
     /* The full cache's own answer to the last question. */
     char question_sha256[65];

@@ -6,6 +6,7 @@
 #include "engine/digest.h"
 #include "experiment/run_inside.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -218,6 +219,16 @@ static fb_status add_counts(const fb_runner *run, draft *d, const fb_outcome *ou
     return FB_OK;
 }
 
+/* What the cell would cost where no attention is kept, and what its answer costs. */
+static fb_status add_prices(const fb_runner *run, draft *d, const fb_outcome *outcome)
+{
+    const fb_plan_sample *sample = &run->plan->samples[outcome->cell->sample];
+
+    d->row.fused_flops = fb_ledger_fused(d->ledger);
+    return fb_step_work(run->reading, outcome->variant, sample->prompt.n,
+                        outcome->answer, &d->row.step_flops, &d->row.step_bytes);
+}
+
 static void add_peaks(const fb_runner *run, draft *d, const fb_outcome *outcome)
 {
     for (int a = 0; a < FB_ACCOUNT_COUNT; a++) {
@@ -383,6 +394,7 @@ static fb_status fill(const fb_runner *run, draft *d, const fb_outcome *outcome)
     d->row.trace_decode = answer->trace_decode;
     FB_TRY(add_budget(run, d, outcome));
     FB_TRY(add_counts(run, d, outcome));
+    FB_TRY(add_prices(run, d, outcome));
     add_peaks(run, d, outcome);
     add_digest(run, d, outcome);
     return FB_OK;
@@ -440,6 +452,7 @@ fb_status fb_run_store_failure(fb_runner *run, const fb_cell *cell, const char *
     (void)snprintf(text, sizeof text, "%s", reason); /* lent until the next failure */
     row.status = "failed";
     row.reason = text;
+    row.fused_flops = row.step_flops = row.step_bytes = (double)NAN;
     status = fb_store_put_cell(run->store, &row);
     if (status != FB_OK) return status;
     if (result->failed++ == 0) {

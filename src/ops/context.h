@@ -80,6 +80,8 @@ void fb_ops_count(fb_ops *ops, enum fb_op op, double units, double bytes,
 /* The part of sequence `v` of `n` in a call that fb_ops_count_call counts as one. */
 void fb_ops_count_part(fb_ops *ops, enum fb_op op, int64_t v, int64_t n, fb_scope scope,
                        double units, double bytes);
+/* FLOPs of attention that a fused kernel would compute again, for its sums or its rows. */
+void fb_ops_count_again(fb_ops *ops, bool sums, double flops);
 double fb_array_bytes(const fb_array *array);
 
 /* --- trace.c */

@@ -418,7 +418,18 @@ static void count_sequence(fb_ops *ops, const fb_attend *call, int64_t v, int64_
                       units, bytes);
 }
 
-/* A signal reads P where it is and writes its own array. */
+double fb_attention_flops(int64_t head_dim)
+{
+    return (2 * (double)head_dim + SOFTMAX_UNITS) * fb_op_flops(FB_OP_attention);
+}
+
+double fb_attention_again_flops(int64_t head_dim)
+{
+    return ((double)head_dim + SOFTMAX_UNITS) * fb_op_flops(FB_OP_attention);
+}
+
+/* A signal reads P where it is and writes its own array. A fused kernel would compute it
+ * again, unless whoever wants it pays for the attention itself. */
 static void count_signal(fb_ops *ops, enum fb_op op, const fb_attend *call,
                          int64_t first, int64_t t)
 {
@@ -428,6 +439,9 @@ static void count_signal(fb_ops *ops, enum fb_op op, const fb_attend *call,
     for (int64_t g = 0; g < call->kv_heads; g++)
         units += (double)group * column_scores(&call->segments[g], first, t);
     fb_ops_count_part(ops, op, 0, 1, FB_SCOPE_signal, units, units * 4);
+    if (ops->place.scope != FB_SCOPE_signal)
+        fb_ops_count_again(ops, op == FB_OP_attention_sum,
+                           units * fb_attention_again_flops(call->head_dim));
 }
 
 fb_tensor fb_attention(fb_ops *ops, const fb_attend *attend)

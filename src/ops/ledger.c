@@ -58,12 +58,19 @@ static void add(fb_count *to, const fb_count *from)
     to->bytes += from->bytes;
 }
 
+static void add_again(fb_ledger *to, const fb_ledger *from)
+{
+    to->again_sums += from->again_sums;
+    to->again_rows += from->again_rows;
+}
+
 void fb_ledger_add(fb_ledger *to, const fb_ledger *from)
 {
     for (int p = 0; p < FB_PHASE_COUNT; p++)
         for (int s = 0; s < FB_SCOPE_COUNT; s++)
             for (int op = 0; op < FB_OP_COUNT; op++)
                 add(&to->count[p][s][op], &from->count[p][s][op]);
+    add_again(to, from);
 }
 
 void fb_ledger_add_as(fb_ledger *to, fb_phase phase, fb_scope scope,
@@ -73,6 +80,7 @@ void fb_ledger_add_as(fb_ledger *to, fb_phase phase, fb_scope scope,
         for (int s = 0; s < FB_SCOPE_COUNT; s++)
             for (int op = 0; op < FB_OP_COUNT; op++)
                 add(&to->count[phase][scope][op], &from->count[p][s][op]);
+    add_again(to, from);
 }
 
 static bool are_equal(const fb_count *a, const fb_count *b)
@@ -82,7 +90,7 @@ static bool are_equal(const fb_count *a, const fb_count *b)
 
 bool fb_ledger_equal(const fb_ledger *a, const fb_ledger *b)
 {
-    bool equal = true;
+    bool equal = a->again_sums == b->again_sums && a->again_rows == b->again_rows;
 
     for (int p = 0; p < FB_PHASE_COUNT; p++)
         for (int s = 0; s < FB_SCOPE_COUNT; s++)
@@ -98,6 +106,30 @@ fb_count fb_ledger_total(const fb_ledger *ledger, fb_phase phase, fb_scope scope
     for (int op = 0; op < FB_OP_COUNT; op++)
         add(&total, &ledger->count[phase][scope][op]);
     return total;
+}
+
+double fb_ledger_open(const fb_ledger *ledger)
+{
+    double flops = 0;
+
+    for (int p = 0; p < FB_PHASE_COUNT; p++)
+        flops += fb_ledger_total(ledger, (fb_phase)p, FB_SCOPE_signal).flops +
+                 fb_ledger_total(ledger, (fb_phase)p, FB_SCOPE_score).flops +
+                 fb_ledger_total(ledger, (fb_phase)p, FB_SCOPE_select).flops;
+    return flops;
+}
+
+double fb_ledger_fused(const fb_ledger *ledger)
+{
+    return fb_ledger_open(ledger) + (ledger->again_sums > ledger->again_rows
+                                         ? ledger->again_sums
+                                         : ledger->again_rows);
+}
+
+double fb_ledger_plain(const fb_ledger *ledger)
+{
+    return fb_ledger_total(ledger, FB_PHASE_context, FB_SCOPE_model).flops +
+           fb_ledger_total(ledger, FB_PHASE_context, FB_SCOPE_attention).flops;
 }
 
 void fb_ops_charge(fb_ops *ops, fb_ledger *const *ledgers, int n)
@@ -137,6 +169,13 @@ void fb_ops_count_part(fb_ops *ops, enum fb_op op, int64_t v, int64_t n, fb_scop
 
     for (int i = own ? (int)v : 0; i < (own ? (int)v + 1 : ops->n_ledgers); i++)
         add(&ops->ledgers[i]->count[ops->place.phase][scope][op], &share);
+}
+
+void fb_ops_count_again(fb_ops *ops, bool sums, double flops)
+{
+    for (int i = 0; i < ops->n_ledgers; i++)
+        *(sums ? &ops->ledgers[i]->again_sums : &ops->ledgers[i]->again_rows) +=
+            flops / ops->n_ledgers;
 }
 
 double fb_array_bytes(const fb_array *array)

@@ -50,6 +50,10 @@ typedef struct fb_count {
 
 typedef struct fb_ledger {
     fb_count count[FB_PHASE_COUNT][FB_SCOPE_COUNT][FB_OP_COUNT];
+    /* What a kernel that keeps no attention would have to compute again, since there is
+     * nothing to reduce, in FLOPs: for sums over queries, and for rows. A price, no work
+     * that was done, so it is in no count. */
+    double again_sums, again_rows;
 } fb_ledger;
 
 const char *fb_op_name(enum fb_op op);
@@ -64,5 +68,13 @@ void fb_ledger_add_as(fb_ledger *to, fb_phase phase, fb_scope scope,
                       const fb_ledger *from);
 bool fb_ledger_equal(const fb_ledger *a, const fb_ledger *b);
 fb_count fb_ledger_total(const fb_ledger *ledger, fb_phase phase, fb_scope scope);
+/* FLOPs that a rule asked for, signals, scores and selection, in all phases: the `open`
+ * price. */
+double fb_ledger_open(const fb_ledger *ledger);
+/* The same with what a fused kernel would compute again. Rows of a text are among those
+ * that its sums are over, so only the larger of the two is. */
+double fb_ledger_fused(const fb_ledger *ledger);
+/* FLOPs of the pass over the context without what rules asked for. */
+double fb_ledger_plain(const fb_ledger *ledger);
 
 #endif

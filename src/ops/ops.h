@@ -246,6 +246,10 @@ typedef struct fb_attend {
  * over ascending entries; O = (P V) / l, chains over ascending entries. Query head h
  * reads kv head h / (H / G). Result [V*t, H*d]. */
 fb_tensor fb_attention(fb_ops *ops, const fb_attend *call);
+/* FLOPs that it is charged for each entry that a query sees; and the part of them that makes
+ * A, which is what making it a second time takes. */
+double fb_attention_flops(int64_t head_dim);
+double fb_attention_again_flops(int64_t head_dim);
 
 /* --- measures --- */
 

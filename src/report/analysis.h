@@ -64,7 +64,13 @@ typedef struct fb_row {
     /* The most of its cells: what stays after eviction, what reading and evicting take at
      * once, what question and answer take beside it. */
     double held_bytes, peak_bytes, tail_bytes;
-    double extra_flops; /* signal + score + select / context pass; NAN: unknown */
+    /* What the rule caused (signals, scores, selection) as shares of the plain pass over
+     * the context: the mean and the largest of its cells, and the mean by the prices of a
+     * kernel that keeps no attention. NAN: unknown. */
+    double extra_flops, extra_most, fused_flops;
+    double step_flops,
+        step_bytes;     /* of the first token of an answer, means; NAN: unknown */
+    bool is_over_quota; /* in some cell: stands apart, and is not tested */
     int n_fallback, n_shrunk, n_without_choice, n_first_lost; /* cells marked */
     bool is_without_choice;   /* all of them: not ranked */
     double em, nll, kl, top1; /* means of the side measures; NAN where absent */

@@ -8,20 +8,25 @@
 #include <math.h>
 #include <string.h>
 
-/* Sums over the cells of a row. */
+/* Sums over the cells of a row, and the largest of one. */
 struct sums {
-    double filled, kept_bytes, budget_bytes, full_bytes, extra, em, nll, kl, top1;
+    double filled, kept_bytes, budget_bytes, full_bytes, em, nll, kl, top1;
+    double extra, most, fused, step_flops, step_bytes;
     int n;
 };
 
-/* FLOPs that the rule caused, as a share of the plain pass over the context. */
-static fb_status extra_flops(double *out, fb_store *store, int64_t cell)
+/* FLOPs of a cell. */
+struct work {
+    double extra;   /* that the rule caused */
+    double context; /* of the plain pass over the context */
+};
+
+static fb_status read_work(struct work *out, fb_store *store, int64_t cell)
 {
-    double extra = 0, context = 0;
     fb_store_count *counts;
     int n;
 
-    *out = (double)NAN;
+    *out = (struct work){0};
     if (store == NULL) return FB_OK;
     FB_TRY(fb_store_read_counts(store, cell, &counts, &n));
     for (int i = 0; i < n; i++) {
@@ -29,14 +34,18 @@ static fb_status extra_flops(double *out, fb_store *store, int64_t cell)
 
         if (strcmp(scope, "signal") == 0 || strcmp(scope, "score") == 0 ||
             strcmp(scope, "select") == 0)
-            extra += counts[i].flops;
+            out->extra += counts[i].flops;
         else if (strcmp(counts[i].phase, "context") == 0 &&
                  (strcmp(scope, "model") == 0 || strcmp(scope, "attention") == 0))
-            context += counts[i].flops;
+            out->context += counts[i].flops;
     }
     fb_free(counts);
-    if (context > 0) *out = extra / context;
     return FB_OK;
+}
+
+static double share_of(double flops, const struct work *work)
+{
+    return work->context > 0 ? flops / work->context : (double)NAN;
 }
 
 /* A measure that a cell lacks makes the mean NAN, as it should. */
@@ -72,14 +81,26 @@ static void note_most(fb_row *row, const fb_result_cell *cell)
     row->tail_bytes = fmax(row->tail_bytes, (double)cell->tail_bytes);
 }
 
+static void add_prices(struct sums *sums, const fb_result_cell *cell,
+                       const struct work *work)
+{
+    const double extra = share_of(work->extra, work);
+
+    sums->extra += extra;
+    if (extra > sums->most) sums->most = extra;
+    sums->fused += share_of(cell->fused_flops, work);
+    sums->step_flops += cell->step_flops;
+    sums->step_bytes += cell->step_bytes;
+}
+
 static fb_status add_cell(struct sums *sums, const fb_result_cell *cell,
                           fb_store *store)
 {
     const double entry_bytes = share(cell->kept_bytes, cell->kept_entries);
-    double extra;
+    struct work work;
 
-    FB_TRY(extra_flops(&extra, store, cell->id));
-    sums->extra += extra;
+    FB_TRY(read_work(&work, store, cell->id));
+    add_prices(sums, cell, &work);
     sums->filled += share(cell->kept_entries, cell->budget_entries);
     sums->kept_bytes += (double)cell->kept_bytes;
     sums->budget_bytes += (double)cell->budget_bytes;
@@ -90,6 +111,18 @@ static fb_status add_cell(struct sums *sums, const fb_result_cell *cell,
     sums->top1 += measure(cell, "top1", NULL);
     sums->n++;
     return FB_OK;
+}
+
+/* What looks ahead has no price. */
+static void set_prices(fb_row *row, const struct sums *sums, const fb_result_rule *rule)
+{
+    const double n = rule->deployable ? sums->n : (double)NAN;
+
+    row->extra_flops = sums->extra / n;
+    row->extra_most = isnan(row->extra_flops) ? (double)NAN : sums->most;
+    row->fused_flops = sums->fused / n;
+    row->step_flops = sums->step_flops / sums->n;
+    row->step_bytes = sums->step_bytes / sums->n;
 }
 
 fb_status fb_analysis_cost(fb_row *row, const fb_table *table,
@@ -114,9 +147,8 @@ fb_status fb_analysis_cost(fb_row *row, const fb_table *table,
     row->kept_bytes = sums.kept_bytes / sums.n;
     row->budget_bytes = sums.budget_bytes / sums.n;
     row->full_bytes = sums.full_bytes / sums.n;
-    row->extra_flops = analyser->results->rules[row->rule].deployable
-                           ? sums.extra / sums.n
-                           : (double)NAN; /* what looks ahead has no price */
+    set_prices(row, &sums, &analyser->results->rules[row->rule]);
+    row->is_over_quota = fb_is_over_quota(analyser->results, row);
     row->em = sums.em / sums.n;
     row->nll = sums.nll / sums.n;
     row->kl = sums.kl / sums.n;

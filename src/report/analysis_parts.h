@@ -25,6 +25,11 @@ void fb_analysis_clear(fb_table *table);
 /* Averages of the side measures, sizes and costs of a row. */
 FB_MUST_USE fb_status fb_analysis_cost(fb_row *row, const fb_table *table,
                                        const fb_analyser *analyser);
+/* The largest share of the plain pass that a rule may cost; infinite where extra work is
+ * only shown, or the file does not say. */
+double fb_quota_of(const fb_results *results);
+/* Of a row with its cost. Never of references, nor of what looks ahead. */
+bool fb_is_over_quota(const fb_results *results, const fb_row *row);
 /* The cells of a sample under a rule at a budget, else under the full cache. */
 const fb_result_cell *fb_analysis_cells(const fb_results *results, int sample, int rule,
                                         int budget, int *n_out);

@@ -78,6 +78,8 @@ static fb_status insert_cell(int64_t *id_out, fb_store *store,
         fb_value_text(cell->cache_sha256),  fb_value_text(cell->trace_context),
         fb_value_text(cell->trace_answer),  fb_value_text(cell->trace_decode),
         fb_value_text(cell->kept_sha256),   fb_value_text(cell->digest),
+        fb_value_real(cell->fused_flops),   fb_value_real(cell->step_flops),
+        fb_value_real(cell->step_bytes),
     };
 
     return fb_query_number(
@@ -86,9 +88,10 @@ static fb_status insert_cell(int64_t *id_out, fb_store *store,
         "seed, host_id, status, reason, full_entries, budget_bytes, budget_entries, "
         "kept_entries, kept_bytes, state_bytes, peak_bytes, tail_bytes, evicted, "
         "free_choices, fallback, shrunk, answer, answer_tokens, stop, cache_sha256, "
-        "trace_context, trace_answer, trace_decode, kept_sha256, digest) "
+        "trace_context, trace_answer, trace_decode, kept_sha256, digest, fused_flops, "
+        "step_flops, step_bytes) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-        "?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        "?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
         values, COUNT_OF(values));
 }
 

@@ -144,6 +144,11 @@ double fb_query_real(const fb_query *query, int column)
     return sqlite3_column_double(query->statement, column);
 }
 
+bool fb_query_is_null(const fb_query *query, int column)
+{
+    return sqlite3_column_type(query->statement, column) == SQLITE_NULL;
+}
+
 const char *fb_query_text(const fb_query *query, int column)
 {
     return (const char *)sqlite3_column_text(query->statement, column);

@@ -51,6 +51,7 @@ FB_MUST_USE fb_status fb_query_close(fb_query *query);
 /* Columns of the row at hand. */
 int64_t fb_query_int(const fb_query *query, int column);
 double fb_query_real(const fb_query *query, int column);
+bool fb_query_is_null(const fb_query *query, int column);
 const char *fb_query_text(const fb_query *query, int column); /* NULL for SQL's NULL */
 const void *fb_query_blob(const fb_query *query, int column, size_t *n_out);
 

@@ -54,21 +54,11 @@ static fb_status find_experiment(fb_reader *reader, const char *spec_sha256)
                    reader->store->path, spec_sha256);
 }
 
-/* Whether the file is of this schema or a newer one. */
-static fb_status is_since(const fb_reader *reader, int64_t schema, bool *out)
-{
-    int64_t version;
-
-    FB_TRY(fb_query_number(&version, reader->store, "PRAGMA user_version", NULL, 0));
-    *out = version >= schema;
-    return FB_OK;
-}
-
 static fb_status read_planned(fb_reader *reader)
 {
     bool says = false;
 
-    FB_TRY(is_since(reader, 3, &says));
+    FB_TRY(fb_reader_is_since(reader, 3, &says));
     if (!says) return FB_OK;
     fb_reader_query(reader, "SELECT planned FROM experiment WHERE id = ?1");
     if (fb_query_next(&reader->query))
@@ -253,7 +243,7 @@ static fb_status read_rules(fb_reader *reader)
     int n, i = 0;
     bool says = false;
 
-    FB_TRY(is_since(reader, 4, &says));
+    FB_TRY(fb_reader_is_since(reader, 4, &says));
     FB_TRY(fb_reader_take(&rows, &n, reader,
                           "SELECT count(*) FROM rule WHERE id IN " RULES_OF,
                           sizeof *rules));

@@ -7,6 +7,7 @@
  */
 #include "store/reader.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static fb_status refer(fb_reader *reader, fb_result_cell *cell)
@@ -18,6 +19,14 @@ static fb_status refer(fb_reader *reader, fb_result_cell *cell)
     if (!fb_links_find(&cell->budget, &reader->budgets, fb_reader_int(reader, 3)))
         return fb_reader_dangling(reader, "budget");
     return FB_OK;
+}
+
+/* NAN for NULL. */
+static double price(const fb_reader *reader, int column)
+{
+    return fb_query_is_null(&reader->query, column)
+               ? (double)NAN
+               : fb_query_real(&reader->query, column);
 }
 
 static void fill_cell(fb_reader *reader, fb_result_cell *cell)
@@ -47,22 +56,29 @@ static void fill_cell(fb_reader *reader, fb_result_cell *cell)
     cell->shrunk = fb_reader_bool(reader, 25);
     cell->answer_tokens = fb_reader_text(reader, 26);
     cell->kept_sha256 = fb_reader_text(reader, 27);
+    cell->fused_flops = price(reader, 28);
+    cell->step_flops = price(reader, 29);
+    cell->step_bytes = price(reader, 30);
 }
+
+#define CELLS(prices)                                                                  \
+    "SELECT id, sample_id, rule_id, budget_id, seed, status, reason, answer, stop, "   \
+    "digest, cache_sha256, trace_context, trace_answer, trace_decode, full_entries, "  \
+    "budget_bytes, budget_entries, kept_entries, kept_bytes, state_bytes, "            \
+    "peak_bytes, tail_bytes, evicted, free_choices, fallback, shrunk, "                \
+    "answer_tokens, kept_sha256, " prices " FROM cell WHERE experiment_id = ?1 "       \
+    "ORDER BY id"
 
 /* In the order of ids: what read_scores() walks along. */
 static fb_status read_cells(fb_reader *reader, fb_result_cell *cells, int n)
 {
     fb_status status = FB_OK, closed;
+    bool has_prices;
     int i = 0;
 
-    fb_reader_query(
-        reader,
-        "SELECT id, sample_id, rule_id, budget_id, seed, status, reason, answer, "
-        "stop, digest, cache_sha256, trace_context, trace_answer, trace_decode, "
-        "full_entries, budget_bytes, budget_entries, kept_entries, kept_bytes, "
-        "state_bytes, peak_bytes, tail_bytes, evicted, free_choices, fallback, "
-        "shrunk, answer_tokens, kept_sha256 FROM cell WHERE experiment_id = ?1 ORDER "
-        "BY id");
+    FB_TRY(fb_reader_is_since(reader, 5, &has_prices));
+    fb_reader_query(reader, has_prices ? CELLS("fused_flops, step_flops, step_bytes")
+                                       : CELLS("NULL, NULL, NULL"));
     while (status == FB_OK && i < n && fb_query_next(&reader->query)) {
         status = refer(reader, &cells[i]);
         fill_cell(reader, &cells[i++]);

@@ -68,6 +68,16 @@ fb_status fb_reader_dangling(const fb_reader *reader, const char *what)
                    reader->store->path, what);
 }
 
+fb_status fb_reader_is_since(const fb_reader *reader, int64_t schema, bool *out)
+{
+    int64_t version = 0;
+    const fb_status status =
+        fb_query_number(&version, reader->store, "PRAGMA user_version", NULL, 0);
+
+    *out = version >= schema;
+    return status;
+}
+
 fb_status fb_reader_take(void **out, int *n_out, fb_reader *reader,
                          const char *count_sql, size_t size)
 {

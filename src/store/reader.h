@@ -32,6 +32,9 @@ const char *fb_reader_word(fb_reader *reader, int column);
 int64_t fb_reader_int(const fb_reader *reader, int column);
 bool fb_reader_bool(const fb_reader *reader, int column);
 
+/* Whether the file is of this schema or a newer one. */
+FB_MUST_USE fb_status fb_reader_is_since(const fb_reader *reader, int64_t schema,
+                                         bool *out);
 /* Room in the pool for as many rows as `count_sql` counts. */
 FB_MUST_USE fb_status fb_reader_take(void **out, int *n_out, fb_reader *reader,
                                      const char *count_sql, size_t size);

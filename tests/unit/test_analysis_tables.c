@@ -44,6 +44,10 @@ static void costs_are_means_over_the_cells(void **state)
     assert_near(row->peak_bytes, 2000 * 128, 0);
     assert_near(row->extra_flops, 4.0 / 2000, 1e-15);
     assert_near(full->extra_flops, 0, 0);
+    assert_near(row->extra_most, 4.0 / 2000, 1e-15);
+    assert_near(row->fused_flops, 300.0 / 2000, 1e-15);
+    assert_near(row->step_bytes, 1e6, 0);
+    assert_true(isnan(row->step_flops));
     assert_true(isnan(row->em));
     assert_near(row->kl, row->mean, 0);
 }

@@ -91,6 +91,11 @@ static void pay(int first, int n_rules, int n, fb_ledger *out)
 
 static void same_ledger(const char *rule, const fb_ledger *wanted, const fb_ledger *got)
 {
+    if (wanted->again_sums != got->again_sums || wanted->again_rows != got->again_rows)
+        fail_msg("%s: computing attention again costs %.17g and %.17g FLOPs alone; in "
+                 "company %.17g and %.17g",
+                 rule, wanted->again_sums, wanted->again_rows, got->again_sums,
+                 got->again_rows);
     for (int p = 0; p < FB_PHASE_COUNT; p++)
         for (int s = 0; s < FB_SCOPE_COUNT; s++)
             for (int op = 0; op < FB_OP_COUNT; op++) {
