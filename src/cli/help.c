@@ -96,7 +96,7 @@ void fb_help_overview(fb_text *out)
     add_command(out, "", "report");
     add_command(out, "Look up", "rules");
     add_command(out, "", "tasks");
-    fb_text_puts(out, "\nalso        export  model  doctor  help  version\n\n");
+    fb_text_puts(out, "\nalso        bench  export  model  doctor  help  version\n\n");
     fb_text_printf(
         out,
         "Try it:     %s run --model builtin --tasks recall:filler=inert --rules "

@@ -4,6 +4,7 @@
  */
 FB_COMMAND(run)
 FB_COMMAND(ask)
+FB_COMMAND(bench)
 FB_COMMAND(compare)
 FB_COMMAND(report)
 FB_COMMAND(export)

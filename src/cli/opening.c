@@ -58,7 +58,7 @@ fb_status fb_open_environment(fb_spec *spec)
     return fb_spec_environment(spec);
 }
 
-static fb_status open_ops(fb_ops **out, const fb_spec *spec, fb_open_for purpose)
+fb_status fb_open_ops(fb_ops **out, const fb_spec *spec, fb_open_for purpose)
 {
     const int64_t threads = fb_values_int(&spec->values, FB_SET_threads);
     const char *isa = fb_values_text(&spec->values, FB_SET_isa);
@@ -84,7 +84,8 @@ fb_status fb_open_model(fb_model **out, fb_ops **ops_out, fb_spec *spec,
     fb_status status = fb_model_find(&path, name);
 
     *out = NULL;
-    if (status == FB_OK && ops_out != NULL) status = open_ops(ops_out, spec, purpose);
+    if (status == FB_OK && ops_out != NULL)
+        status = fb_open_ops(ops_out, spec, purpose);
     if (status == FB_OK)
         status = fb_model_open(out, ops_out != NULL ? *ops_out : NULL, path, &form);
     fb_free(path);

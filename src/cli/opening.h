@@ -18,6 +18,9 @@ typedef enum fb_open_for {
     FB_OPEN_FOR_SPEED,   /* where numbers are not stored, a backend may let them */
 } fb_open_for;
 
+/* The operators of the settings. */
+FB_MUST_USE fb_status fb_open_ops(fb_ops **out, const fb_spec *spec,
+                                  fb_open_for purpose);
 /* The model of the settings, bound to them. `ops_out`: opened for its weights; NULL: it
  * is opened without. What was opened stays with the caller also where it failed. */
 FB_MUST_USE fb_status fb_open_model(fb_model **out, fb_ops **ops_out, fb_spec *spec,

@@ -97,6 +97,10 @@ int64_t fb_reading_tokens(const fb_reading *reading);
 /* What this rule's cells pay for the context: the plain pass, its signals, its
  * scores. */
 const fb_ledger *fb_reading_ledger(const fb_reading *reading, int rule);
+/* The time of fb_read in ns, without the checksums that nobody pays for; and what of it
+ * scoring the layers for this rule took. */
+int64_t fb_reading_ns(const fb_reading *reading);
+int64_t fb_reading_score_ns(const fb_reading *reading, int rule);
 const char *fb_reading_trace(const fb_reading *reading); /* hex; lent */
 /* SHA-256 of checksums of all K and V; hex; lent. */
 const char *fb_reading_cache_sha256(const fb_reading *reading);
@@ -212,6 +216,8 @@ typedef struct fb_growth {
 typedef struct fb_answer_options {
     bool generate;      /* a free answer is wanted; always without a reference */
     int64_t max_tokens; /* of a free answer; at least 1 if one is wanted */
+    /* An end token is a token like any other: answers of one length, to be timed. */
+    bool goes_past_end;
     /* Ends a free answer early; NULL: only end tokens do. Called with the ids so
      * far, after each. */
     fb_status (*is_done)(void *self, const int32_t *ids, int64_t n, bool *out);

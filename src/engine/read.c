@@ -4,6 +4,7 @@
  */
 #include "base/hash.h"
 #include "base/number.h"
+#include "base/time.h"
 #include "engine/batch.h"
 #include "engine/context.h"
 #include "engine/reading.h"
@@ -26,6 +27,7 @@ fb_status fb_reading_score_layer(fb_reading *reading, fb_scored_rule *rule,
                           .state = rule->state};
     const struct fb_rotary rotary = fb_view_rotary(&view);
     const fb_place before = fb_enter(reading->engine, FB_PHASE_evict, FB_SCOPE_score);
+    const int64_t begin_ns = fb_time_ns();
     fb_signals signals;
     fb_tensor score, measured;
 
@@ -40,6 +42,7 @@ fb_status fb_reading_score_layer(fb_reading *reading, fb_scored_rule *rule,
         measured.id == 0 ? FB_NONE : fb_persist(ops, FB_ACCOUNT_signals, measured);
     fb_scope_close(ops);
     fb_ops_move(ops, before);
+    rule->score_ns += fb_time_ns() - begin_ns;
     return fb_ops_status(ops);
 }
 
@@ -390,6 +393,7 @@ static fb_status check_seed_place(int64_t n)
 fb_status fb_read(fb_reading **out, fb_engine *engine, const int32_t *ids, int64_t n,
                   const fb_seeded_rule *rules, int n_rules, uint64_t stream)
 {
+    const int64_t begin_ns = fb_time_ns();
     fb_reading *reading;
     fb_status status;
 
@@ -407,6 +411,7 @@ fb_status fb_read(fb_reading **out, fb_engine *engine, const int32_t *ids, int64
     if (status == FB_OK) status = open_caches(reading);
     if (status == FB_OK) status = run_pass(reading, ids);
     if (status == FB_OK) status = fb_reading_replay(reading, ids);
+    reading->read_ns = fb_time_ns() - begin_ns;
     if (status == FB_OK) status = hash_caches(reading);
     if (status != FB_OK) {
         fb_reading_free(reading);
@@ -480,6 +485,16 @@ int64_t fb_reading_tokens(const fb_reading *reading)
 const fb_ledger *fb_reading_ledger(const fb_reading *reading, int rule)
 {
     return &reading->rules[rule].ledger;
+}
+
+int64_t fb_reading_ns(const fb_reading *reading)
+{
+    return reading->read_ns;
+}
+
+int64_t fb_reading_score_ns(const fb_reading *reading, int rule)
+{
+    return reading->rules[rule].score_ns;
 }
 
 const char *fb_reading_trace(const fb_reading *reading)

@@ -17,6 +17,7 @@ typedef struct fb_scored_rule {
     fb_tensor
         state; /* of a rule that follows the blocks of the layer at work; persistent */
     fb_ledger ledger; /* plain pass + its signals + its scores */
+    int64_t score_ns; /* of scoring its layers */
     bool has_failed;  /* looking ahead; left out from then on */
 } fb_scored_rule;
 
@@ -35,6 +36,7 @@ struct fb_reading {
     fb_ledger *payer; /* who is charged now; lent to the operators */
     fb_ledger step;   /* of one token behind the context, its attention left out */
     bool has_step;
+    int64_t read_ns; /* without the checksums of its cache */
     char trace[65], cache_sha256[65];
     /* The full cache's own answer to the last question. */
     char question_sha256[65];

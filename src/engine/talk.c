@@ -40,6 +40,7 @@ fb_status fb_talk_take(const fb_talk *talk, int v, int32_t id, bool *talking)
 {
     const fb_answer_options *options = talk->options;
     const bool is_end =
+        !options->goes_past_end &&
         fb_tokenizer_is_end(fb_model_tokenizer(talk->reading->engine->model), id);
     fb_answer *answer = &talk->out[v];
     bool is_done = false;

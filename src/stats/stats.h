@@ -41,6 +41,15 @@ FB_MUST_USE fb_status fb_bootstrap_ratio(fb_interval *out, const double *x,
                                          int n_groups, double confidence,
                                          int replicates, uint64_t seed);
 
+/* The median of x [n]; the percentile bootstrap of it, values drawn one by one. */
+FB_MUST_USE fb_status fb_median_of(double *out, const double *x, int n);
+FB_MUST_USE fb_status fb_bootstrap_median(fb_interval *out, const double *x, int n,
+                                          double confidence, int replicates,
+                                          uint64_t seed);
+/* How far each of x [n] stands out, to z [n]: 0.6745 (x - median) / MAD, where that is 0
+ * by the mean distance instead. Beyond 3.5 a value is called an outlier. */
+FB_MUST_USE fb_status fb_modified_z(double *z, const double *x, int n);
+
 /* Two-sided sign-flip test of mean d = 0, whole documents flipped together: exact for
  * at most 20 documents, else `draws` random patterns and (hits + 1) / (draws + 1). */
 FB_MUST_USE fb_status fb_sign_flip(double *p_out, const double *d, const int *group,
