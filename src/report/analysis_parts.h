@@ -134,6 +134,7 @@ void fb_say_signed(fb_text *text, double value, int digits); /* +1.2, −1.2, 0.
 void fb_say_interval(fb_text *text, fb_interval interval, int digits, bool is_signed);
 void fb_say_p(fb_text *text, double p); /* 0.31, 0.031, <0.001 */
 void fb_say_percent(fb_text *text, double share);
+void fb_say_extra(fb_text *text, double share); /* +1.2 %, <+0.01 %, 0 */
 void fb_say_bytes(fb_text *text, double bytes);
 void fb_say_budget(fb_text *text, const fb_store_budget *budget); /* 20 %, 256 tokens */
 /* What layers with a window keep beside the budget, whatever the rule; false, and nothing

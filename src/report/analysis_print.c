@@ -60,7 +60,7 @@ static void say_head(fb_text *text, const fb_analysis *a, const fb_table *table,
         fb_text_puts(text, names[column]);
 }
 
-static void say_extra(fb_text *text, double share)
+void fb_say_extra(fb_text *text, double share)
 {
     if (!isfinite(share)) {
         fb_text_puts(text, "-");
@@ -111,7 +111,7 @@ static void say_cell(fb_text *text, const fb_analysis *a, const fb_table *table,
         fb_say_percent(text, row->filled);
         break;
     case COLUMN_extra:
-        say_extra(text, row->extra_flops);
+        fb_say_extra(text, row->extra_flops);
         break;
     case COLUMN_COUNT:
         break;

@@ -201,7 +201,16 @@ struct results_trial {
     double (*value)(const struct results_trial *trial, int task, int rule, int budget,
                     int document);
     const void *self;
+    /* What else is to be said of a cell; NULL: nothing. */
+    void (*shape)(const struct results_trial *trial, int rule, int budget,
+                  fb_store_cell *cell);
 };
+
+/* Keeps all entries, so that it has no budget. */
+static inline bool results_is_whole(const char *label)
+{
+    return strcmp(label, "full") == 0 || strncmp(label, "quantised", 9) == 0;
+}
 
 static inline void results_put_cell(fb_store *store, const struct results_trial *trial,
                                     fb_store_cell cell, double value)
@@ -252,13 +261,14 @@ static inline void results_put_trial(fb_store *store, const struct results_trial
 
             for (int r = 0; r < trial->n_rules; r++)
                 for (int b = 0; b < trial->n_budgets; b++) {
-                    const bool is_full = strcmp(trial->rules[r], "full") == 0;
+                    const bool is_full = results_is_whole(trial->rules[r]);
                     const double kept = is_full ? 1 : atof(trial->budgets[b]) / 100;
+                    fb_store_cell cell = results_cell(
+                        &ids, sample, rules[r], is_full ? full : budgets[b], kept);
 
                     if (is_full && b > 0) break;
-                    results_put_cell(store, trial,
-                                     results_cell(&ids, sample, rules[r],
-                                                  is_full ? full : budgets[b], kept),
+                    if (trial->shape != NULL) trial->shape(trial, r, b, &cell);
+                    results_put_cell(store, trial, cell,
                                      trial->value(trial, t, r, b, d));
                 }
         }
