@@ -64,16 +64,35 @@ static void say_words(fb_saying *s)
 static void say_how(fb_saying *s)
 {
     const fb_choice *choice = s->choice;
+    const int shown = choice->chosen >= 0 ? choice->chosen : choice->nearest;
 
     fb_text_puts(&s->line, choice->limits.by_mean
                                ? "quality by the mean"
                                : "quality by the end of the interval "
                                  "that is against the rule");
     fb_text_puts(&s->line, choice->limits.is_resident
-                               ? "; memory is what stays (--resident), question and "
-                                 "answer beside it"
+                               ? "; memory is what stays (--resident)"
                                : "; memory is the peak: where a text is read at once, "
                                  "its full cache and what stays of it");
+    fb_text_puts(&s->line, "; question and answer take up to ");
+    fb_say_bytes(&s->line, choice->all[shown].tail_bytes);
+    fb_text_puts(&s->line, " beside it");
+    fb_choice_end_line(s);
+}
+
+/* The fewest documents of a task: intervals decide here. */
+static void say_few(fb_saying *s)
+{
+    const fb_analysis *analysis = s->choice->analysis;
+    int least = FB_FEW_DOCUMENTS;
+
+    for (int i = 0; i < analysis->n_tables; i++)
+        for (int t = 0; t < s->choice->n_tasks; t++)
+            if (analysis->tables[i].task == s->choice->tasks[t] &&
+                analysis->tables[i].n_documents < least)
+                least = analysis->tables[i].n_documents;
+    if (least == FB_FEW_DOCUMENTS) return;
+    fb_say_few(&s->line, least);
     fb_choice_end_line(s);
 }
 
@@ -96,8 +115,10 @@ static void say_all(fb_saying *s)
     say_words(s);
     fb_text_puts(s->text, "\n");
     say_how(s);
+    say_few(s);
     say_context(s);
     fb_say_setting(s->text, analysis);
+    if (fb_say_windows(s->text, &analysis->results->model)) fb_text_puts(s->text, "\n");
     fb_text_printf(s->text, "%s\n", analysis->signature);
 }
 
