@@ -55,7 +55,7 @@ TARGET_avx512 := -DFB_TARGET=avx512 -DFB_LANES=16 -mavx512f -mavx512bw -mavx512d
 TARGET_neon   := -DFB_TARGET=neon -DFB_LANES=4
 
 ISA_SOURCES := $(wildcard src/ops/native/isa_*.c)
-LIB_SOURCES := $(filter-out $(ISA_SOURCES),$(wildcard $(foreach part,base ops ops/native ops/torch model cache rule select engine \
+LIB_SOURCES := $(filter-out $(ISA_SOURCES),$(wildcard $(foreach part,base ops ops/native ops/torch ops/shape model cache rule select engine \
                task stats store spec experiment report embed,src/$(part)/*.c) rules/*.c tasks/*.c))
 CLI_SOURCES := $(wildcard src/cli/*.c)
 LIB_OBJECTS := $(LIB_SOURCES:%.c=$(BUILD)/obj/%.o) \
@@ -115,7 +115,7 @@ $(BUILD)/flags: FORCE
 
 # What the sources that make results are, in twelve digits: stored with results, so that those of
 # two builds do not mix. Written only when it changes.
-RESULT_SOURCES := $(sort $(wildcard $(foreach part,include include/flexbudget rules tasks $(addprefix src/,base ops ops/native ops/torch model \
+RESULT_SOURCES := $(sort $(wildcard $(foreach part,include include/flexbudget rules tasks $(addprefix src/,base ops ops/native ops/torch ops/shape model \
                   cache rule select engine task experiment spec),$(part)/*.[ch])) $(wildcard data/texts/* data/*.txt))
 BUILD_ID := $(BUILD)/gen/experiment/build_id.h
 $(BUILD_ID): FORCE

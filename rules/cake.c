@@ -63,6 +63,7 @@ const fb_rule fb_rule_cake = {
     .runs = FB_RUNS_ONE_SHOT,
     .params = cake_params,
     .params_bytes = sizeof(struct cake),
+    .effort = "window",
     .choose = choose,
     .score = score,
 };

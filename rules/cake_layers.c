@@ -90,6 +90,7 @@ const fb_rule fb_rule_cake_layers = {
     .n_inner = 1,
     .params = cake_layers_params,
     .params_bytes = sizeof(struct cake_layers),
+    .effort = "window",
     .choose = choose,
     .spread = spread,
     .measure = measure,

@@ -187,6 +187,7 @@ const fb_rule fb_rule_defensive = {
     .runs = FB_RUNS_ONE_SHOT,
     .params = defensive_params,
     .params_bytes = sizeof(struct defensive),
+    .effort = "window",
     .choose = choose,
     .score = score,
 };

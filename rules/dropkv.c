@@ -72,6 +72,7 @@ const fb_rule fb_rule_dropkv = {
     .runs = FB_RUNS_ONE_SHOT | FB_RUNS_STREAMING,
     .params = dropkv_params,
     .params_bytes = sizeof(struct dropkv),
+    .effort = "window",
     .choose = choose,
     .score = score,
 };

@@ -171,6 +171,7 @@ const fb_rule fb_rule_expected_attention = {
     .runs = FB_RUNS_ONE_SHOT | FB_RUNS_STREAMING,
     .params = expected_attention_params,
     .params_bytes = sizeof(struct expected_attention),
+    .effort = "covariance",
     .choose = choose,
     .learn = learn,
     .score = score,

@@ -62,6 +62,7 @@ const fb_rule fb_rule_finch = {
     .runs = FB_RUNS_ONE_SHOT,
     .params = finch_params,
     .params_bytes = sizeof(struct finch),
+    .effort = "window",
     .choose = choose,
     .score = score,
 };

@@ -122,6 +122,7 @@ const fb_rule fb_rule_gkv = {
     .runs = FB_RUNS_ONE_SHOT | FB_RUNS_STREAMING,
     .params = gkv_params,
     .params_bytes = sizeof(struct gkv),
+    .effort = "window",
     .choose = choose,
     .update = update,
     .score = score,

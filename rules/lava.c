@@ -68,6 +68,7 @@ const fb_rule fb_rule_lava = {
     .runs = FB_RUNS_ONE_SHOT,
     .params = lava_params,
     .params_bytes = sizeof(struct lava),
+    .effort = "window",
     .choose = choose,
     .score = score,
 };

@@ -128,6 +128,7 @@ const fb_rule fb_rule_leverage = {
     .runs = FB_RUNS_ONE_SHOT,
     .params = leverage_params,
     .params_bytes = sizeof(struct leverage),
+    .effort = "sketch",
     .choose = choose,
     .score = score,
 };

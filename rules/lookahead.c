@@ -59,6 +59,7 @@ const fb_rule fb_rule_lookahead = {
     .runs = FB_RUNS_ONE_SHOT,
     .params = lookahead_params,
     .params_bytes = sizeof(struct lookahead),
+    .effort = "draft",
     .choose = choose,
     .score = score,
 };

@@ -65,6 +65,7 @@ const fb_rule fb_rule_morphkv = {
     .runs = FB_RUNS_ONE_SHOT | FB_RUNS_STREAMING,
     .params = morphkv_params,
     .params_bytes = sizeof(struct morphkv),
+    .effort = "window",
     .choose = choose,
     .score = score,
 };

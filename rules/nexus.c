@@ -167,6 +167,7 @@ const fb_rule fb_rule_nexus = {
     .runs = FB_RUNS_ONE_SHOT | FB_RUNS_STREAMING,
     .params = nexus_params,
     .params_bytes = sizeof(struct nexus),
+    .effort = "window",
     .check = check,
     .choose = choose,
     .score = score,

@@ -105,6 +105,7 @@ const fb_rule fb_rule_noncausal = {
     .runs = FB_RUNS_ONE_SHOT,
     .params = noncausal_params,
     .params_bytes = sizeof(struct noncausal),
+    .effort = "chunk",
     .choose = choose,
     .score = score,
 };

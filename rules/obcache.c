@@ -104,6 +104,7 @@ const fb_rule fb_rule_obcache = {
     .runs = FB_RUNS_ONE_SHOT | FB_RUNS_STREAMING,
     .params = obcache_params,
     .params_bytes = sizeof(struct obcache),
+    .effort = "window",
     .choose = choose,
     .score = score,
 };

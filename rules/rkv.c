@@ -87,6 +87,7 @@ const fb_rule fb_rule_rkv = {
     .runs = FB_RUNS_ONE_SHOT | FB_RUNS_STREAMING,
     .params = rkv_params,
     .params_bytes = sizeof(struct rkv),
+    .effort = "window",
     .choose = choose,
     .score = score,
 };

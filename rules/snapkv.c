@@ -105,6 +105,7 @@ const fb_rule fb_rule_snapkv = {
     .runs = FB_RUNS_ONE_SHOT | FB_RUNS_STREAMING,
     .params = snapkv_params,
     .params_bytes = sizeof(struct snapkv),
+    .effort = "window",
     .choose = choose,
     .score = score,
 };

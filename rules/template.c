@@ -48,6 +48,7 @@ const fb_rule fb_rule_template = {
     .runs = FB_RUNS_ONE_SHOT | FB_RUNS_STREAMING,
     .params = template_params,
     .params_bytes = sizeof(struct template_),
+    .effort = "window",
     .choose = choose,
     .score = score,
 };

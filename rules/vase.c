@@ -123,6 +123,7 @@ const fb_rule fb_rule_vase = {
     .runs = FB_RUNS_ONE_SHOT | FB_RUNS_STREAMING,
     .params = vase_params,
     .params_bytes = sizeof(struct vase),
+    .effort = "window",
     .choose = choose,
     .score = score,
     .select = select,

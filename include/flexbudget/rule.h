@@ -375,6 +375,10 @@ typedef struct fb_rule {
     fb_compares needs;   /* allocations: what the scores between the brackets must be */
     const fb_param *params;
     size_t params_bytes;
+    /* The whole-number parameter of which more is more work, as the rows that it reads: what
+     * `compute: matched` lowers until the rule keeps to the quota, to no less than its least
+     * value. Every value between must be a valid one. NULL: it has none. */
+    const char *effort;
 
     /* Once, before `choose`: refuses settings that make no sense together (FB_USAGE). */
     fb_status (*check)(const void *params);

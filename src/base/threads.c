@@ -191,13 +191,20 @@ static void start_workers(fb_threads *pool, int n)
     pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
+int fb_threads_of(int n)
+{
+    const int available = n == 0 ? fb_threads_available() : n;
+
+    return n == 0 && available > MOST_THREADS ? MOST_THREADS : available;
+}
+
 fb_status fb_threads_new(fb_threads **out, int n)
 {
     const int available = fb_threads_available();
     fb_threads *pool;
 
     *out = NULL;
-    if (n == 0) n = available < MOST_THREADS ? available : MOST_THREADS;
+    n = fb_threads_of(n);
     if (n < 1 || n > MOST_THREADS)
         return fb_fail(FB_USAGE, "%d threads; 1 to %d are possible", n, MOST_THREADS);
     pool =

@@ -21,6 +21,8 @@ typedef struct fb_threads fb_threads;
 FB_MUST_USE fb_status fb_threads_new(fb_threads **out, int n);
 void fb_threads_free(fb_threads *threads); /* takes NULL */
 int fb_threads_count(const fb_threads *threads);
+/* How many fb_threads_new(n) would make. */
+int fb_threads_of(int n);
 int fb_threads_available(void); /* what affinity and cgroup allow, at least 1 */
 
 typedef void fb_loop(void *context, int64_t begin, int64_t end, int thread);

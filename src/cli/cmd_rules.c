@@ -323,6 +323,9 @@ static void one_text(const asked *a, fb_text *out)
     if (rule->needs != FB_COMPARES_NOTHING)
         fb_text_printf(out, "needs      scores that compare %s\n",
                        compared(rule->needs));
+    if (rule->effort != NULL)
+        fb_text_printf(out, "effort     %s: what --compute matched lowers\n",
+                       rule->effort);
     add_runs(rule, out);
     add_params(rule, out);
 }

@@ -6,6 +6,7 @@
 #include "cli/opening.h"
 #include "cli/progress.h"
 #include "cli/run_job.h"
+#include "experiment/match.h"
 #include "store/store.h"
 
 #include <string.h>
@@ -205,6 +206,19 @@ static fb_status print(fb_job *job, fb_text *out)
     return fb_job_print_plan(job, out);
 }
 
+static bool is_matched(const fb_job *job)
+{
+    return fb_values_is(&job->spec->values, FB_SET_compute, "matched");
+}
+
+/* With rules as a quota leaves them. */
+static fb_status make_plan(fb_job *job)
+{
+    FB_TRY(fb_plan_new(&job->plan, job->spec, job->model, fb_open_problem,
+                       &job->n_problems));
+    return fb_match(job->plan, job->spec);
+}
+
 static int run_job(fb_job *job)
 {
     const bool prints = flag(job, FB_JOB_print_config);
@@ -215,9 +229,8 @@ static int run_job(fb_job *job)
     if (status == FB_OK) status = open_model(job, !prints);
     if (status == FB_NOT_FOUND && prints && job->n_problems == 0)
         status = FB_OK; /* printed without the hash of the model */
-    if (status == FB_OK && !prints)
-        status = fb_plan_new(&job->plan, job->spec, job->model, fb_open_problem,
-                             &job->n_problems);
+    if (status == FB_OK && job->model != NULL && (!prints || is_matched(job)))
+        status = make_plan(job);
     if (status == FB_OK && computes) return run_plan(job);
     if (status == FB_OK) status = print(job, &text);
     return fb_open_end(fb_write_result(status, &text, ""), job->n_problems);

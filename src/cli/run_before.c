@@ -19,6 +19,12 @@ fb_status fb_job_print_config(const fb_job *job, fb_text *out)
 
     FB_TRY(fb_spec_hash(job->spec, sha256));
     fb_text_printf(out, "# spec %s\n", sha256);
+    if (job->plan != NULL)
+        fb_plan_match_notes(job->plan, fb_open_warn, NULL);
+    else if (fb_values_is(&job->spec->values, FB_SET_compute, "matched"))
+        fb_text_puts(out,
+                     "# rules as written: what a quota leaves of them is known with "
+                     "the model\n");
     return fb_spec_print(job->spec, true, out);
 }
 
@@ -113,6 +119,7 @@ static fb_status add_time(const fb_job *job, const fb_outline *outline, fb_text 
 static void say_notes(const fb_job *job)
 {
     fb_say_peers(job->line);
+    fb_plan_match_notes(job->plan, fb_open_warn, NULL);
     for (int i = 0; i < job->spec->n_tasks; i++)
         fb_plan_notes(job->plan, i, fb_open_warn, NULL);
 }

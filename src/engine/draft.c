@@ -73,14 +73,13 @@ static fb_status step(drafting *d, const int32_t *ids, int64_t t, bool counts)
 /* At least one token is fed, be it one that ends the answer. */
 static fb_status go_on(drafting *d, int64_t n, int64_t *fed)
 {
-    const fb_tokenizer *tokenizer = fb_model_tokenizer(d->reading->engine->model);
     bool is_over = false;
 
     for (*fed = 0; *fed < n && !is_over; ++*fed) {
         const int32_t id = d->next;
 
         FB_TRY(step(d, &id, 1, true));
-        is_over = fb_tokenizer_is_end(tokenizer, id);
+        is_over = fb_talk_ends(d->reading->engine, id);
     }
     return FB_OK;
 }

@@ -101,6 +101,8 @@ const fb_ledger *fb_reading_ledger(const fb_reading *reading, int rule);
  * scoring the layers for this rule took. */
 int64_t fb_reading_ns(const fb_reading *reading);
 int64_t fb_reading_score_ns(const fb_reading *reading, int rule);
+/* Of the one pass that all rules shared; its signals (scope signal) are those of them all. */
+const fb_ledger *fb_reading_pass(const fb_reading *reading);
 const char *fb_reading_trace(const fb_reading *reading); /* hex; lent */
 /* SHA-256 of checksums of all K and V; hex; lent. */
 const char *fb_reading_cache_sha256(const fb_reading *reading);

@@ -281,13 +281,18 @@ static fb_status add_cache(const fb_reading *reading, const fb_cache *cache,
 
     if (host == NULL) return fb_fail(FB_NO_MEMORY, "no memory to hash a cache");
     for (int64_t i = 0; status == FB_OK && i < 2 * layers; i++) {
+        fb_tensor numbers;
+
         fb_scope_open(ops);
-        status = fb_to_host(ops,
-                            i % 2 == 0 ? fb_cache_keys(cache, ops, i / 2)
-                                       : fb_cache_values(cache, ops, i / 2),
-                            host, bytes);
+        numbers = i % 2 == 0 ? fb_cache_keys(cache, ops, i / 2)
+                             : fb_cache_values(cache, ops, i / 2);
+        status = fb_ops_status(ops);
+        sum = 0;
+        if (status == FB_OK && fb_ops_has_numbers(ops)) {
+            status = fb_to_host(ops, numbers, host, bytes);
+            if (status == FB_OK) sum = fb_checksum(host, bytes);
+        }
         fb_scope_close(ops);
-        sum = status == FB_OK ? fb_checksum(host, bytes) : 0;
         fb_hash_add(hash, &sum, sizeof sum);
     }
     fb_free(host);
@@ -495,6 +500,11 @@ int64_t fb_reading_ns(const fb_reading *reading)
 int64_t fb_reading_score_ns(const fb_reading *reading, int rule)
 {
     return reading->rules[rule].score_ns;
+}
+
+const fb_ledger *fb_reading_pass(const fb_reading *reading)
+{
+    return &reading->pass;
 }
 
 const char *fb_reading_trace(const fb_reading *reading)

@@ -15,6 +15,7 @@
 
 enum { COLUMNS = 1, QUERIES = 1 };
 enum { TEXT_TOKENS = 64 };                 /* more than the text before a piece has */
+enum { BYTES_PER_TOKEN = 4 };              /* of English text, about */
 static const double SMALLEST_NORM = 1e-30; /* nothing was read: 0, not 0/0 */
 
 typedef struct replaying {
@@ -36,12 +37,21 @@ typedef struct replaying {
 
 /* --- what is fed --- */
 
+/* Of a model that is known from its numbers alone: a token for every few bytes. */
+static fb_status guess_tokens(size_t bytes, fb_ids *out)
+{
+    for (size_t i = 0; i < bytes; i += BYTES_PER_TOKEN)
+        FB_TRY(fb_ids_add(out, 0));
+    return FB_OK;
+}
+
 static fb_status add_text(const replaying *r, const char *text, bool special,
                           fb_ids *out)
 {
     const fb_tokenizer *tokenizer = fb_model_tokenizer(r->reading->engine->model);
     const fb_piece piece = {.bytes = text, .n = strlen(text), .special = special};
 
+    if (tokenizer == NULL) return guess_tokens(piece.n, out);
     return fb_tokenizer_encode(tokenizer, &piece, 1, out);
 }
 

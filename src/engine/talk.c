@@ -36,12 +36,17 @@ fb_status fb_talk_open(const fb_talk *talk, int n)
     return has_all ? FB_OK : fb_fail(FB_NO_MEMORY, "no memory for %d answers", n);
 }
 
+bool fb_talk_ends(const fb_engine *engine, int32_t id)
+{
+    return fb_ops_has_numbers(engine->ops) &&
+           fb_tokenizer_is_end(fb_model_tokenizer(engine->model), id);
+}
+
 fb_status fb_talk_take(const fb_talk *talk, int v, int32_t id, bool *talking)
 {
     const fb_answer_options *options = talk->options;
     const bool is_end =
-        !options->goes_past_end &&
-        fb_tokenizer_is_end(fb_model_tokenizer(talk->reading->engine->model), id);
+        !options->goes_past_end && fb_talk_ends(talk->reading->engine, id);
     fb_answer *answer = &talk->out[v];
     bool is_done = false;
 

@@ -25,6 +25,8 @@ int64_t fb_talk_longest(const fb_question *question, const fb_answer_options *op
 FB_MUST_USE fb_status fb_talk_open(const fb_talk *talk, int n);
 /* What the first pass shows of a variant's free answer; whether it goes on talking. */
 FB_MUST_USE fb_status fb_talk_begin(const fb_talk *talk, int v, bool *talking);
+/* Whether a token ends an answer; where there are no numbers none does. */
+bool fb_talk_ends(const fb_engine *engine, int32_t id);
 /* Takes the next token of greedy decoding in. */
 FB_MUST_USE fb_status fb_talk_take(const fb_talk *talk, int v, int32_t id,
                                    bool *talking);

@@ -126,9 +126,9 @@ void fb_plan_warn(const fb_plan *plan, const fb_filter *only, fb_report *report,
     }
 }
 
-void fb_plan_notes(const fb_plan *plan, int task, fb_report *report, void *self)
+static void tell_lines(const fb_text *text, fb_report *report, void *self)
 {
-    const char *lines = fb_text_string(&plan->tasks[task].notes);
+    const char *lines = fb_text_string(text);
 
     while (*lines != '\0') {
         const size_t n = strcspn(lines, "\n");
@@ -138,6 +138,16 @@ void fb_plan_notes(const fb_plan *plan, int task, fb_report *report, void *self)
         report(self, line);
         lines += n + (lines[n] == '\n');
     }
+}
+
+void fb_plan_notes(const fb_plan *plan, int task, fb_report *report, void *self)
+{
+    tell_lines(&plan->tasks[task].notes, report, self);
+}
+
+void fb_plan_match_notes(const fb_plan *plan, fb_report *report, void *self)
+{
+    tell_lines(&plan->matched, report, self);
 }
 
 /* Rows that are made of the evidence need to know where it stands, on every sample. */
@@ -336,6 +346,7 @@ void fb_plan_free(fb_plan *plan)
         fb_text_clear(&plan->tasks[i].notes);
     }
     fb_index_clear(&plan->streams);
+    fb_text_clear(&plan->matched);
     fb_free(plan->documents);
     fb_free(plan->samples);
     fb_free(plan->tasks);

@@ -89,6 +89,7 @@ typedef struct fb_plan {
     fb_plan_task *tasks;     /* of the spec; of a question of the user's, one */
     int n_documents, n_samples, n_tasks;
     fb_index streams; /* of documents, to their index */
+    fb_text matched;  /* what fb_match did and could not do, a sentence a line */
 } fb_plan;
 
 /* Makes the documents of all tasks and checks budgets against them. Each refusal is
@@ -115,6 +116,8 @@ FB_MUST_USE fb_status fb_plan_ask(fb_plan **out, const fb_spec *spec,
 
 /* Each of the task's notes is one call of `report`. */
 void fb_plan_notes(const fb_plan *plan, int task, fb_report *report, void *self);
+/* The same of the lines of fb_plan.matched. */
+void fb_plan_match_notes(const fb_plan *plan, fb_report *report, void *self);
 
 typedef struct fb_filter fb_filter; /* below */
 

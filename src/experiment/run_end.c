@@ -52,6 +52,15 @@ static fb_status keep_notes(const fb_runner *run, int task)
     return keeping.status;
 }
 
+/* What was done to keep to a quota. */
+static fb_status keep_match_notes(const fb_runner *run)
+{
+    struct keeping keeping = {run, FB_OK};
+
+    if (run->options->only == NULL) fb_plan_match_notes(run->plan, keep_note, &keeping);
+    return keeping.status;
+}
+
 /* Said before the run, like the notes: here it is only kept. */
 static fb_status keep_bos_warning(const fb_runner *run)
 {
@@ -185,6 +194,7 @@ static fb_status finish(fb_runner *run, const fb_results *results)
     if (run->options->only == NULL) /* what an earlier run said may hold no longer */
         FB_TRY(fb_store_drop_notes(run->store, run->rows.experiment, "warning"));
     FB_TRY(keep_bos_warning(run));
+    FB_TRY(keep_match_notes(run));
     FB_TRY(warn_backend(run));
     FB_TRY(warn_tasks(run));
     for (int i = 0; i < results->n_rules; i++)

@@ -127,6 +127,17 @@ static void print_protocol(const fb_spec *spec, char *out, size_t n)
                    answer, fb_values_text(values, FB_SET_positions));
 }
 
+/* "cap5", "matched2.5", "report": there the quota has no say. */
+static void print_compute(const fb_values *values, char *out, size_t n)
+{
+    const char *mode = fb_values_text(values, FB_SET_compute);
+
+    if (fb_values_is(values, FB_SET_compute, "report"))
+        (void)snprintf(out, n, "%s", mode);
+    else
+        (void)snprintf(out, n, "%s%.15g", mode, fb_values_real(values, FB_SET_quota));
+}
+
 static fb_status put_experiment(fb_runner *run, const char *text)
 {
     const fb_values *values = &run->plan->spec->values;
@@ -148,9 +159,7 @@ static fb_status put_experiment(fb_runner *run, const char *text)
 
     FB_TRY(print_kernel(run, kernel));
     print_protocol(run->plan->spec, protocol, sizeof protocol);
-    (void)snprintf(compute, sizeof compute, "%s%.15g",
-                   fb_values_text(values, FB_SET_compute),
-                   fb_values_real(values, FB_SET_quota));
+    print_compute(values, compute, sizeof compute);
     FB_TRY(fb_plan_count(run->plan, NULL, &row.planned));
     return fb_store_put_experiment(run->store, &row, &run->rows.experiment);
 }
@@ -258,17 +267,6 @@ static fb_status put_task(fb_runner *run, int index)
     return status;
 }
 
-/* Not a rule to be judged: what chooses nothing, what cannot be deployed, what quality is
- * lost from. */
-static bool is_reference(const fb_spec *spec, int index)
-{
-    const fb_bound_rule *rule = spec->rules[index].rule;
-
-    return !fb_bound_rule_scores(rule) || !fb_bound_rule_is_deployable(rule) ||
-           strcmp(spec->rules[index].label,
-                  fb_values_text(&spec->values, FB_SET_reference)) == 0;
-}
-
 static fb_status put_rule(fb_runner *run, int index)
 {
     const fb_spec *spec = run->plan->spec;
@@ -286,7 +284,7 @@ static fb_status put_rule(fb_runner *run, int index)
         .deployable = fb_bound_rule_is_deployable(rule),
         .accounted = !is_loaded, /* what its code does beside operators is not known */
         .is_random = fb_bound_rule_is_random(rule),
-        .is_reference = is_reference(spec, index),
+        .is_reference = fb_spec_is_reference(spec, index),
     };
     fb_status status;
 

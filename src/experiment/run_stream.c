@@ -9,7 +9,7 @@
 #include "base/number.h"
 #include "experiment/run_inside.h"
 
-static bool pays_state(const fb_plan *plan, const fb_cell *cell)
+bool fb_run_pays_state(const fb_plan *plan, const fb_cell *cell)
 {
     return cell->k < fb_plan_tokens(plan, cell->sample) &&
            !fb_values_is(&plan->spec->values, FB_SET_metadata, "free");
@@ -21,7 +21,7 @@ static fb_status entries_of(const fb_plan *plan, const fb_cell *cell, int64_t *o
     const int64_t chunk = fb_values_int(&plan->spec->values, FB_SET_chunk);
 
     *out = cell->k;
-    if (!pays_state(plan, cell)) return FB_OK;
+    if (!fb_run_pays_state(plan, cell)) return FB_OK;
     *out = fb_stream_entries(fb_model_get_facts(plan->model), plan->shape.type, rule,
                              cell->k);
     if (*out > chunk) return FB_OK;
@@ -43,7 +43,7 @@ fb_status fb_run_stream(const fb_runner *run, const fb_cell *cell, fb_variant **
     const fb_seeded_rule rule = {spec->rules[cell->rule].rule, cell->seed};
     fb_pace pace = {.chunk = fb_values_int(&spec->values, FB_SET_chunk),
                     .interval = fb_values_int(&spec->values, FB_SET_interval),
-                    .pays_state = pays_state(run->plan, cell)};
+                    .pays_state = fb_run_pays_state(run->plan, cell)};
 
     FB_TRY(entries_of(run->plan, cell, &pace.k));
     return fb_stream_in(out, run->reading, &rule, context->ids, &spec->protect, &pace);

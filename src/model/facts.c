@@ -202,9 +202,12 @@ static fb_status read_vocabulary(fb_model_facts *f, const fb_settings *s,
     const fb_field_key key = fb_settings_key(s, FB_FIELD_vocabulary);
     const char *name =
         s->config == NULL ? "token_embd.weight" : "model.embed_tokens.weight";
-    const fb_stored *embedding = fb_stored_find(tensors, name);
+    const fb_stored *embedding;
     int64_t said;
 
+    if (tensors == NULL)
+        return fb_settings_int(s, FB_FIELD_vocabulary, 1, INT32_MAX, &f->vocabulary);
+    embedding = fb_stored_find(tensors, name);
     if (embedding == NULL)
         return fb_fail(FB_FORMAT, "the tensor '%s' is missing", name);
     f->vocabulary = said = embedding->rows;
@@ -233,6 +236,7 @@ fb_status fb_facts_read(fb_model_facts *f, fb_facts_room *room, const fb_setting
     FB_TRY(fb_facts_read_rope(f, room, s, tensors));
     FB_TRY(s->config == NULL ? refuse_gguf_extras(s) : refuse_config_extras(s));
     FB_TRY(read_scales(f, s));
+    f->head_is_tied = tensors == NULL && s->family->ties_head;
     FB_TRY(fb_settings_bool_or(s, FB_FIELD_tied, &f->head_is_tied));
     return read_vocabulary(f, s, tensors);
 }

@@ -16,8 +16,9 @@ typedef struct fb_facts_room {
 } fb_facts_room;
 
 /* Fills the numbers of `facts` (not its strings): each checked, none assumed that the
- * format does not define. `vocabulary` is the number of rows of the embedding. The room is
- * to be cleared even after a failure. */
+ * format does not define. `vocabulary` is the number of rows of the embedding. `tensors`
+ * NULL: there are none, only a config.json. The room is to be cleared even after a
+ * failure. */
 FB_MUST_USE fb_status fb_facts_read(fb_model_facts *facts, fb_facts_room *room,
                                     const fb_settings *settings,
                                     const fb_stored_list *tensors);

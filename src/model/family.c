@@ -59,6 +59,7 @@ const fb_family fb_families[] = {
      .has_qk_norm = true,
      .has_post_norms = true,
      .scales_embedding = true,
+     .ties_head = true,
      .norms_add_one = true,
      .may_slide = true,
      .mixes_layers = true,

@@ -44,6 +44,7 @@ typedef struct fb_family {
     double theta;        /* `rope_theta`; 0: 10000 */
     int64_t window;      /* `sliding_window`; 0: none. Null is none always */
     int64_t window_from; /* `max_window_layers` */
+    bool ties_head;      /* `tie_word_embeddings` */
 } fb_family;
 
 extern const fb_family fb_families[];

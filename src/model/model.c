@@ -10,11 +10,11 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/builtin.h"
-#include "model/facts_read.h"
 #include "model/folder.h"
 #include "model/gguf.h"
 #include "model/guard.h"
 #include "model/identity.h"
+#include "model/model_inside.h"
 #include "model/tokens.h"
 
 #include <errno.h>
@@ -24,17 +24,6 @@
 #include <unistd.h>
 
 enum { MOST_FORMATS = 48 };
-
-struct fb_model {
-    fb_model_facts facts;
-    char *name, *title, *weight_types;
-    fb_ops *ops; /* of the weights; NULL: none loaded */
-    fb_model_options options;
-    fb_weights weights;
-    fb_tokenizer *tokenizer;
-    fb_template chat_template;
-    fb_facts_room room;
-};
 
 /* The files of a model, open while it is being read: one of them. */
 typedef struct files {
@@ -303,7 +292,7 @@ void fb_model_close(fb_model *m)
 {
     if (m == NULL) return;
     fb_weights_unload(&m->weights, m->ops);
-    fb_tokenizer_free(m->tokenizer);
+    if (m->like == NULL) fb_tokenizer_free(m->tokenizer);
     fb_facts_clear(&m->room);
     fb_free(m->name);
     fb_free(m->title);

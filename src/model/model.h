@@ -27,6 +27,14 @@ typedef struct fb_model_options {
  * template only, no weights. `options` NULL: the defaults. */
 FB_MUST_USE fb_status fb_model_open(fb_model **out, fb_ops *ops, const char *path,
                                     const fb_model_options *options);
+/* What a config.json says of a model whose other files need not be there: facts, no hash,
+ * no tokenizer (NULL); for what it takes, never to compute with. */
+FB_MUST_USE fb_status fb_model_open_config(fb_model **out, const char *path,
+                                           const fb_model_options *options);
+/* The same model for operators without numbers (fb_ops_open_hollow), which book the memory
+ * of its weights. `like` is lent for its life, and need not have weights. */
+FB_MUST_USE fb_status fb_model_open_hollow(fb_model **out, fb_ops *ops,
+                                           const fb_model *like);
 void fb_model_close(fb_model *model); /* takes NULL; before the ops are closed */
 
 const fb_model_facts *fb_model_get_facts(const fb_model *model);

@@ -142,7 +142,7 @@ fb_status fb_rope_tables(fb_ops *ops, const fb_rope *rope, int64_t half, int64_t
         sine = many + count;
     }
     fb_rope_frequencies(rope, half, length, frequency);
-    fill(rope, frequency, half, position, n, cosine, sine);
+    if (fb_ops_has_numbers(ops)) fill(rope, frequency, half, position, n, cosine, sine);
     *cosine_out = fb_from_host(ops, FB_F32, 2, shape, cosine);
     *sine_out = fb_from_host(ops, FB_F32, 2, shape, sine);
     fb_free(many);

@@ -110,7 +110,9 @@ typedef struct fb_weight_rows {
 } source;
 
 typedef struct loader {
-    const fb_stored_list *tensors;
+    const fb_stored_list *tensors; /* NULL: there are none, only what follows */
+    const fb_weights *like;        /* NULL: numbers of so many bits each */
+    int bits;
     fb_naming naming;
     const fb_model_facts *f;
     fb_ops *ops; /* NULL: only look whether all is there */
@@ -118,6 +120,7 @@ typedef struct loader {
     bool *is_used;   /* [tensors of the files] */
     size_t bytes;    /* of weights so far, loaded or not */
     source *staying; /* the last of those that stay */
+    fb_weights *out; /* notes of weights so far */
 } loader;
 
 /* --- reading rows --------------------------------------------------------------- */
@@ -240,6 +243,14 @@ static fb_status find(loader *l, const char *name, int64_t rows, int64_t columns
     return FB_OK;
 }
 
+/* A tensor that no file has. */
+static void imagine(const loader *l, part *p, int64_t rows, int64_t columns)
+{
+    *p = (part){.tensor = {.rows = rows, .columns = columns}};
+    p->tensor.n_bytes =
+        fb_size_mul((size_t)rows, (size_t)columns * (size_t)l->bits / 8);
+}
+
 /* Adds a tensor of `rows` rows to a source. */
 static fb_status add_part(loader *l, source *s, enum role role, int64_t layer,
                           int64_t rows, int64_t paired)
@@ -248,10 +259,14 @@ static fb_status add_part(loader *l, source *s, enum role role, int64_t layer,
     const fb_stored *tensor;
     char name[NAME_BYTES];
 
+    s->rows += rows;
+    if (l->tensors == NULL) {
+        imagine(l, p, rows, s->columns);
+        return FB_OK;
+    }
     spell(l, role, layer, name);
     FB_TRY(find(l, name, rows, s->columns, &tensor));
     *p = (part){*tensor, paired, NULL};
-    s->rows += rows;
     return FB_OK;
 }
 
@@ -269,18 +284,46 @@ const char *fb_weight_form_name(fb_weight_form form)
     return form == FB_WEIGHTS_RESIDENT ? "resident" : "unpacked";
 }
 
-static fb_weight_source describe(const loader *l, source *s)
+static size_t bytes_in_file(const source *s)
+{
+    size_t bytes = 0;
+
+    for (int p = 0; p < s->n_parts; p++)
+        bytes += s->parts[p].tensor.n_bytes;
+    return bytes;
+}
+
+/* How the next weight is held: as its tensors ask for, or as another's was. */
+static fb_weight_note note_of(const loader *l, const source *s)
 {
     const bool is_resident = l->form == FB_WEIGHTS_RESIDENT;
+    fb_weight_note note = {.bytes = bytes_in_file(s)};
 
+    if (l->like != NULL) return l->like->notes[l->out->n_notes];
+    if (l->tensors == NULL) {
+        note.stays = is_resident && l->bits < 32;
+    } else {
+        note.in_eights = is_resident && all_in(s, "Q8_0");
+        note.stays = is_resident && !note.in_eights && !all_in(s, "F32");
+    }
+    return note;
+}
+
+static fb_weight_source describe(const fb_weight_note *note, source *s)
+{
     return (fb_weight_source){
         .rows = s->rows,
         .columns = s->columns,
         .unpack = unpack,
-        .eights = is_resident && all_in(s, "Q8_0") ? eights : NULL,
-        .stays = is_resident && !all_in(s, "Q8_0") && !all_in(s, "F32"),
+        .eights = note->in_eights ? eights : NULL,
+        .stays = note->stays,
         .context = s,
     };
+}
+
+static bool is_hollow(const loader *l)
+{
+    return l->ops != NULL && !fb_ops_has_numbers(l->ops);
 }
 
 /* A copy of a source that lives until the weights are unloaded, and of its blocks. */
@@ -323,13 +366,21 @@ static void forget(source *s)
 
 static fb_status make_weight(loader *l, source *s, fb_tensor *out)
 {
-    fb_weight_source from = describe(l, s);
+    const fb_weight_note note = note_of(l, s);
+    const size_t kept = note.stays ? note.bytes : 0;
+    fb_weight_source from = describe(&note, s);
 
-    l->bytes += fb_weight_size(&from);
-    for (int p = 0; from.stays && p < s->n_parts; p++)
-        l->bytes += s->parts[p].tensor.n_bytes;
+    l->out->notes[l->out->n_notes++] = note;
+    l->out->file_bytes += note.bytes;
+    l->bytes += fb_weight_size(&from) + kept;
     if (l->ops == NULL) return FB_OK;
-    if (from.stays) FB_TRY(keep(l, &s));
+    if (is_hollow(l)) {
+        fb_memory_add(FB_ACCOUNT_weights, kept);
+        l->out->booked += kept;
+        *out = fb_weight(l->ops, &from);
+        return fb_ops_status(l->ops);
+    }
+    if (note.stays) FB_TRY(keep(l, &s));
     from.context = s;
     *out = fb_weight(l->ops, &from);
     FB_TRY(fb_ops_status(l->ops));
@@ -372,8 +423,13 @@ static fb_status make_vector(loader *l, source *s, float add, fb_tensor *out)
 
     for (int p = 0; p < s->n_parts; p++)
         n += s->parts[p].tensor.columns;
+    l->out->file_bytes += bytes_in_file(s);
     l->bytes += (size_t)n * sizeof *host;
     if (l->ops == NULL) return FB_OK;
+    if (is_hollow(l)) {
+        *out = fb_new(l->ops, FB_ACCOUNT_weights, FB_F32, 1, &n);
+        return fb_ops_status(l->ops);
+    }
     host = fb_alloc(FB_ACCOUNT_scratch, (size_t)n * sizeof *host);
     if (host == NULL) return fb_fail(FB_NO_MEMORY, "no memory to read a tensor");
     status = unpack_vector(s, add, host);
@@ -504,7 +560,7 @@ static bool is_for_others(const fb_stored *t)
 
 static fb_status refuse_unused(const loader *l)
 {
-    for (size_t i = 0; i < l->tensors->n; i++)
+    for (size_t i = 0; l->tensors != NULL && i < l->tensors->n; i++)
         if (!l->is_used[i] && !is_for_others(&l->tensors->tensors[i]))
             return fb_fail(FB_UNSUPPORTED,
                            "tensor '%s' has no place in a model of the family '%s', "
@@ -517,14 +573,18 @@ static fb_status refuse_unused(const loader *l)
 /* The head is the embedding where the file says so, or has no other. */
 static fb_status load_head(loader *l, fb_weights *out)
 {
-    const fb_stored *t = fb_stored_find(l->tensors, names[HEAD][l->naming]);
+    const fb_stored *t = NULL;
 
     out->head = out->embedding;
-    if (t == NULL) return FB_OK;
-    if (l->f->head_is_tied) {
+    if (l->tensors != NULL) t = fb_stored_find(l->tensors, names[HEAD][l->naming]);
+    if (l->like != NULL ? !l->like->has_head
+                        : t == NULL && (l->tensors != NULL || l->f->head_is_tied))
+        return FB_OK;
+    if (t != NULL && l->f->head_is_tied) {
         l->is_used[t - l->tensors->tensors] = true;
         return FB_OK;
     }
+    out->has_head = true;
     return load_one(l, HEAD, 0, l->f->vocabulary, l->f->width, &out->head);
 }
 
@@ -540,24 +600,43 @@ static fb_status load_all(loader *l, fb_weights *out)
     return refuse_unused(l);
 }
 
+/* Embedding, head, and four weights of every layer. */
+static fb_status load(loader *l, fb_weights *out)
+{
+    const size_t layers = (size_t)l->f->layers,
+                 n = l->tensors == NULL ? 0 : l->tensors->n;
+    fb_status status;
+
+    *out = (fb_weights){.n_layers = l->f->layers};
+    l->out = out;
+    out->layers = fb_zalloc(FB_ACCOUNT_other, layers * sizeof *out->layers);
+    out->notes = fb_alloc(FB_ACCOUNT_other, (4 * layers + 2) * sizeof *out->notes);
+    l->is_used = fb_zalloc(FB_ACCOUNT_other, n * sizeof *l->is_used);
+    if (out->layers == NULL || out->notes == NULL || l->is_used == NULL)
+        status = fb_fail(FB_NO_MEMORY, "no memory for the list of layers");
+    else
+        status = load_all(l, out);
+    out->bytes = l->bytes;
+    out->staying = l->staying;
+    fb_free(l->is_used);
+    return status;
+}
+
 fb_status fb_weights_load(fb_weights *out, fb_ops *ops, const fb_stored_list *tensors,
                           fb_naming naming, const fb_model_facts *f,
                           fb_weight_form form)
 {
     loader l = {.tensors = tensors, .naming = naming, .f = f, .ops = ops, .form = form};
-    fb_status status;
 
-    *out = (fb_weights){.n_layers = f->layers};
-    out->layers = fb_zalloc(FB_ACCOUNT_other, (size_t)f->layers * sizeof *out->layers);
-    l.is_used = fb_zalloc(FB_ACCOUNT_other, tensors->n * sizeof *l.is_used);
-    if (out->layers == NULL || l.is_used == NULL)
-        status = fb_fail(FB_NO_MEMORY, "no memory for the list of layers");
-    else
-        status = load_all(&l, out);
-    out->bytes = l.bytes;
-    out->staying = l.staying;
-    fb_free(l.is_used);
-    return status;
+    return load(&l, out);
+}
+
+fb_status fb_weights_hollow(fb_weights *out, fb_ops *ops, const fb_weights *like,
+                            int bits, const fb_model_facts *f, fb_weight_form form)
+{
+    loader l = {.like = like, .bits = bits, .f = f, .ops = ops, .form = form};
+
+    return load(&l, out);
 }
 
 static void release_layer(const fb_layer *layer, fb_ops *ops)
@@ -581,6 +660,8 @@ void fb_weights_unload(fb_weights *w, fb_ops *ops)
         fb_release(ops, w->norm);
     }
     forget(w->staying);
+    fb_memory_drop(FB_ACCOUNT_weights, w->booked);
+    fb_free(w->notes);
     fb_free(w->layers);
     *w = (fb_weights){0};
 }

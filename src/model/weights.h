@@ -33,18 +33,37 @@ typedef enum fb_weight_form {
 /* "unpacked", "resident". */
 const char *fb_weight_form_name(fb_weight_form form);
 
+/* What must be known of a weight to book its memory without its numbers. */
+typedef struct fb_weight_note {
+    bool in_eights, stays; /* as fb_weight_source has them */
+    size_t bytes;          /* in the file */
+} fb_weight_note;
+
 typedef struct fb_weights {
     fb_layer *layers; /* [n_layers] */
     int64_t n_layers;
+    fb_weight_note *notes; /* [n_notes] of weights, in the order they are made in */
+    size_t n_notes;
+    size_t file_bytes;   /* of all tensors that are used */
+    size_t booked;       /* of hollow ones that stay as they are in the file */
     fb_tensor embedding; /* weight [vocabulary, width] */
     fb_tensor norm;      /* [width] */
     fb_tensor head;      /* weight [vocabulary, width]; the embedding's own if tied */
+    bool has_head;       /* one of its own */
     size_t bytes;        /* of all of them, loaded or not */
     struct fb_weight_rows *staying; /* what resident ones are unpacked from */
 } fb_weights;
 
 /* How a file names tensors and orders rows. */
 typedef enum fb_naming { FB_NAMED_GGUF, FB_NAMED_HF, FB_N_NAMINGS } fb_naming;
+
+/* Weights without numbers for fb_ops_open_hollow (or NULL: to be noted alone), as those of
+ * `like` are; NULL: with `bits` for each number in a file that nobody has, which is
+ * resident or unpacked as `form` says. */
+FB_MUST_USE fb_status fb_weights_hollow(fb_weights *out, fb_ops *ops,
+                                        const fb_weights *like, int bits,
+                                        const fb_model_facts *facts,
+                                        fb_weight_form form);
 
 /* Checks that the files have exactly the tensors of such a model, in formats that are
  * understood; then, unless `ops` is NULL, loads them. `out` can be unloaded even after

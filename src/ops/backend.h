@@ -67,7 +67,8 @@ typedef fb_status fb_kernel(void *self, const fb_call *call);
 
 typedef struct fb_backend {
     const char *name;
-    bool is_exact; /* fb_ops_is_exact */
+    bool is_exact;  /* fb_ops_is_exact */
+    bool is_hollow; /* fb_ops_has_numbers: not */
     fb_status (*open)(void **self, const fb_ops_options *options);
     void (*close)(void *self); /* takes NULL */
     const char *(*isa)(const void *self);
@@ -95,7 +96,7 @@ typedef struct fb_backend {
     fb_kernel *const *kernels;
 } fb_backend;
 
-extern const fb_backend fb_backend_native, fb_backend_torch;
+extern const fb_backend fb_backend_native, fb_backend_torch, fb_backend_shape;
 
 /* fb_ops_open with a backend of the caller's choice (tests). */
 FB_MUST_USE fb_status fb_ops_open_backend(fb_ops **out, const fb_backend *backend,

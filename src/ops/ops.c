@@ -63,6 +63,12 @@ fb_status fb_ops_open(fb_ops **out, const fb_ops_options *options)
     return fb_ops_open_backend(out, backend, options);
 }
 
+fb_status fb_ops_open_hollow(fb_ops **out, int threads)
+{
+    return fb_ops_open_backend(out, &fb_backend_shape,
+                               &(fb_ops_options){.threads = threads});
+}
+
 void fb_ops_close(fb_ops *ops)
 {
     if (ops == NULL) return;
@@ -98,6 +104,11 @@ void fb_ops_use_part(fb_ops *ops, int part)
 bool fb_ops_is_exact(const fb_ops *ops)
 {
     return ops->backend->is_exact;
+}
+
+bool fb_ops_has_numbers(const fb_ops *ops)
+{
+    return !ops->backend->is_hollow;
 }
 
 fb_threads *fb_ops_threads(const fb_ops *ops)

@@ -43,6 +43,11 @@ typedef struct fb_ops_options {
 } fb_ops_options;
 
 FB_MUST_USE fb_status fb_ops_open(fb_ops **out, const fb_ops_options *options);
+/* Operators without numbers: every call is checked, charged and traced, and books the
+ * memory that the native backend would take on so many threads (0: as there). Nothing is
+ * computed or held. What is read back is 0, and of whole numbers 0, 1, 2, .. along the
+ * last dimension. */
+FB_MUST_USE fb_status fb_ops_open_hollow(fb_ops **out, int threads);
 void fb_ops_close(fb_ops *ops); /* takes NULL */
 void fb_ops_reset(fb_ops *ops); /* forgets the first failure; closes all scopes */
 /* Records a failure made by the caller with fb_fail, as if an operator had failed. */
@@ -56,6 +61,8 @@ const char *fb_ops_isa(const fb_ops *ops);
 /* Whether results are the same bits on every machine, masked or moved, alone or in a
  * batch: the promise of the native backend. Others keep to a tolerance. */
 bool fb_ops_is_exact(const fb_ops *ops);
+/* Not of fb_ops_open_hollow: whoever fills host memory to hand it over need not. */
+bool fb_ops_has_numbers(const fb_ops *ops);
 fb_threads *fb_ops_threads(const fb_ops *ops); /* lent */
 
 /* --- parts ---

@@ -6,6 +6,8 @@
 
 #include "base/memory.h"
 
+static const char nowhere; /* what a hollow stack gives */
+
 enum { ALIGNMENT = 64, FIRST_BLOCK = 1 << 20, LARGEST_BLOCK = 64 << 20 };
 
 static int add_block(fb_stack *stack, size_t size)
@@ -16,8 +18,12 @@ static int add_block(fb_stack *stack, size_t size)
     if (n == FB_STACK_BLOCKS) return 0;
     if (bytes > LARGEST_BLOCK) bytes = LARGEST_BLOCK;
     if (bytes < size) bytes = size;
-    stack->blocks[n].bytes = fb_alloc(FB_ACCOUNT_scratch, bytes);
-    if (stack->blocks[n].bytes == NULL) return 0;
+    if (stack->is_hollow) {
+        fb_memory_add(FB_ACCOUNT_scratch, bytes);
+    } else {
+        stack->blocks[n].bytes = fb_alloc(FB_ACCOUNT_scratch, bytes);
+        if (stack->blocks[n].bytes == NULL) return 0;
+    }
     stack->blocks[n].size = bytes;
     stack->blocks[n].below =
         n == 0 ? 0 : stack->blocks[n - 1].below + stack->blocks[n - 1].size;
@@ -45,7 +51,8 @@ void *fb_stack_take(fb_stack *stack, size_t size)
         stack->top = next;
         stack->used = 0;
     }
-    taken = stack->blocks[stack->top].bytes + stack->used;
+    taken = stack->is_hollow ? (void *)(uintptr_t)&nowhere
+                             : stack->blocks[stack->top].bytes + stack->used;
     stack->used += size;
     return taken;
 }
@@ -66,6 +73,9 @@ void fb_stack_cut(fb_stack *stack, size_t mark)
 void fb_stack_clear(fb_stack *stack)
 {
     for (int i = 0; i < stack->n_blocks; i++)
-        fb_free(stack->blocks[i].bytes);
-    *stack = (fb_stack){.n_blocks = 0};
+        if (stack->is_hollow)
+            fb_memory_drop(FB_ACCOUNT_scratch, stack->blocks[i].size);
+        else
+            fb_free(stack->blocks[i].bytes);
+    *stack = (fb_stack){.is_hollow = stack->is_hollow};
 }

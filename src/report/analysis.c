@@ -200,6 +200,7 @@ fb_status fb_analyse(fb_analysis **out, fb_store *store, const fb_results *resul
     analysis->options = analyser.options;
     analysis->options.baseline = NULL; /* was lent */
     analysis->confidence = analyser.options.confidence;
+    analysis->quota = fb_quota_of(results);
     fb_text_init(&text, 0);
     status = fb_analysis_count_missing(analysis);
     if (status == FB_OK) status = make_tables(analysis, &analyser);

@@ -33,7 +33,7 @@ fb_analysis_options fb_analysis_usual(const fb_analysis_options *options);
 
 typedef enum fb_verdict {
     FB_VERDICT_reference, /* full, oracle, random, the baseline itself, or a rule that
-                             nowhere had a choice: not tested */
+                             nowhere had a choice or stands apart: not tested */
     FB_VERDICT_better,
     FB_VERDICT_worse,
     FB_VERDICT_open, /* not distinguishable from the baseline */
@@ -70,16 +70,19 @@ typedef struct fb_row {
     double extra_flops, extra_most, fused_flops;
     double step_flops,
         step_bytes;     /* of the first token of an answer, means; NAN: unknown */
-    bool is_over_quota; /* in some cell: stands apart, and is not tested */
+    bool is_over_quota; /* in some cell */
     int n_fallback, n_shrunk, n_without_choice, n_first_lost; /* cells marked */
     bool is_without_choice;   /* all of them: not ranked */
     double em, nll, kl, top1; /* means of the side measures; NAN where absent */
 } fb_row;
 
-/* One task at one budget. Rows are sorted best first; `full` first of all. */
+/* One task at one budget. Rows are sorted best first; `full` first of all, and behind all
+ * others those that stand apart. */
 typedef struct fb_table {
     int task, budget;
     int n_rows, n_samples, n_documents, n_left_out;
+    int n_apart; /* of the rows: above the quota, and not the baseline. They have neither p
+                    nor letter, and no other row's depend on them */
     fb_row *rows;
     int baseline;           /* row index, -1 if absent */
     double smallest_effect; /* median over tested rows: what this n could have shown;
@@ -108,6 +111,8 @@ typedef struct fb_analysis {
     int baseline;                /* rule, -1 if there is none */
     fb_analysis_options options; /* nothing left to default */
     double confidence;           /* of intervals and verdicts */
+    double
+        quota; /* of compute, share of the plain pass; infinite: work is only shown */
     /* one sentence that can be repeated; "So far: ..." while cells are missing */
     char *headline;
     /* the numbers behind it: difference, interval, p, where it fails */
@@ -126,10 +131,18 @@ void fb_analysis_free(fb_analysis *analysis); /* takes NULL */
 /* Sentences that tables, page and help share. */
 #define FB_CLASS_WORDS                                                                 \
     "Class: closed would mean proof that all rules of a table ran under the same "     \
-    "conditions, with all their work counted and within the compute quota (cap5: at "  \
-    "most 5 % of the operations that read the context); else it is open. Class and "   \
-    "quota are checked in a later version; until then every experiment is called "     \
-    "open, and extra work is shown but not limited."
+    "conditions, with all their work counted and within the compute quota; else it "   \
+    "is open. The class is checked in a later version; until then every experiment "   \
+    "is called open."
+#define FB_QUOTA_WORDS                                                                 \
+    "Compute: a rule's signals, scores and selection are counted as a share of the "   \
+    "operations that read the context. Under cap5 a rule that takes more than 5 % of " \
+    "them with any document stands apart in a section of its own, with what it "       \
+    "costs: it gets no p and no letter and wins nothing, and the numbers of the "      \
+    "others do not depend on it. What is kept is the same as without. Under matched "  \
+    "the rules were set so that they keep to the quota; under report all stand "       \
+    "together. fused is what they would cost where a kernel keeps no attention and "   \
+    "it has to be computed again."
 #define FB_SIGNATURE_WORDS                                                             \
     "The signature is all that must agree before two numbers may be compared: m "      \
     "model, k kernel, p protocol, g protection, b budgets, c compute quota, t tasks "  \

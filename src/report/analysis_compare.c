@@ -30,9 +30,7 @@ static const double *values_of(const fb_table *table, int row) /* [n_samples] */
     return table->values + (size_t)row * (size_t)table->n_samples;
 }
 
-/* A draw among all entries is what a rule is measured against; one that draws by what it has
- * seen is a rule like others. */
-static bool is_draw(const fb_result_rule *rule)
+bool fb_is_draw(const fb_result_rule *rule)
 {
     return rule->family != NULL && strcmp(rule->family, "random") == 0;
 }
@@ -42,7 +40,8 @@ static bool is_tested(const fb_table *table, const fb_analyser *analyser, int ro
     const fb_result_rule *rule = &analyser->results->rules[table->rows[row].rule];
 
     return table->baseline >= 0 && row != table->baseline && rule->deployable &&
-           !rule->is_reference && !is_draw(rule) && !table->rows[row].is_without_choice;
+           !rule->is_reference && !fb_is_draw(rule) &&
+           !table->rows[row].is_without_choice && row < table->n_rows - table->n_apart;
 }
 
 /* Fills d with row a minus row b. */

@@ -95,14 +95,14 @@ static void add_real(fb_text *text, const fb_row *row, int column, const char *n
         fb_text_puts(text, none);
 }
 
-static const char *verdict_name(fb_verdict verdict)
+static const char *verdict_name(const fb_analysis *a, const fb_row *row)
 {
     static const char *const names[] = {[FB_VERDICT_reference] = "reference",
                                         [FB_VERDICT_better] = "better",
                                         [FB_VERDICT_worse] = "worse",
                                         [FB_VERDICT_open] = "open"};
 
-    return names[verdict];
+    return fb_stands_apart(row, a->baseline) ? "above_quota" : names[row->verdict];
 }
 
 /* --- JSON --- */
@@ -124,7 +124,7 @@ static void add_row(fb_text *text, const fb_analysis *a, const fb_row *row)
     fb_text_puts(text, "{");
     fb_export_string(text, "rule", rule->label);
     fb_export_string(text, "expression", rule->expression);
-    fb_export_string(text, "verdict", verdict_name(row->verdict));
+    fb_export_string(text, "verdict", verdict_name(a, row));
     fb_export_string(text, "group", row->letters);
     for (int c = 0; c < N_COUNTS; c++)
         fb_text_printf(text, "\"%s\":%d,", counts[c].name, count_at(row, c));
@@ -133,6 +133,18 @@ static void add_row(fb_text *text, const fb_analysis *a, const fb_row *row)
         add_real(text, row, c, "null");
     }
     fb_text_puts(text, "}");
+}
+
+/* Rows [from, to). */
+static void add_rows(fb_text *text, const fb_analysis *a, const fb_table *table,
+                     const char *name, int from, int to)
+{
+    fb_text_printf(text, ",\"%s\":[", name);
+    for (int r = from; r < to; r++) {
+        if (r > from) fb_text_puts(text, ",");
+        add_row(text, a, &table->rows[r]);
+    }
+    fb_text_puts(text, "]");
 }
 
 static void add_table(fb_text *text, const fb_analysis *a, const fb_table *table)
@@ -153,12 +165,10 @@ static void add_table(fb_text *text, const fb_analysis *a, const fb_table *table
     fb_json_add_real(text, table->smallest_effect);
     fb_text_puts(text, ",\"margin\":");
     fb_json_add_real(text, table->margin);
-    fb_text_puts(text, ",\"rows\":[");
-    for (int r = 0; r < table->n_rows; r++) {
-        if (r > 0) fb_text_puts(text, ",");
-        add_row(text, a, &table->rows[r]);
-    }
-    fb_text_puts(text, "]}");
+    add_rows(text, a, table, "rows", 0, table->n_rows - table->n_apart);
+    add_rows(text, a, table, "above_quota", table->n_rows - table->n_apart,
+             table->n_rows);
+    fb_text_puts(text, "}");
 }
 
 static void add_failure(fb_text *text, const fb_analysis *a, const fb_failure *failure)
@@ -197,7 +207,9 @@ void fb_analysis_print_json(fb_text *text, const fb_analysis *a)
     fb_export_string(text, "digest", a->results->digest);
     fb_export_string(text, "baseline",
                      a->baseline < 0 ? NULL : a->results->rules[a->baseline].label);
-    fb_text_puts(text, "\"confidence\":");
+    fb_text_puts(text, "\"quota\":");
+    fb_json_add_real(text, a->quota);
+    fb_text_puts(text, ",\"confidence\":");
     fb_json_add_real(text, a->confidence);
     fb_text_puts(text, ",");
     fb_export_string(text, "headline", a->headline);
@@ -242,14 +254,11 @@ static void add_line(fb_text *text, const fb_analysis *a, const fb_table *table,
 {
     const fb_result_task *task = &a->results->tasks[table->task];
     const fb_result_rule *rule = &a->results->rules[row->rule];
-    const char *words[] = {task->name,
-                           a->results->budgets[table->budget].asked,
-                           rule->label,
-                           rule->expression,
-                           task->metric,
-                           task->unit,
-                           verdict_name(row->verdict),
-                           row->letters};
+    const char *words[] = {
+        task->name,           a->results->budgets[table->budget].asked,
+        rule->label,          rule->expression,
+        task->metric,         task->unit,
+        verdict_name(a, row), row->letters};
 
     add_words(text, words, (int)(sizeof words / sizeof *words));
     fb_text_printf(text, "%d", table->n_samples);

@@ -2,7 +2,8 @@
  *
  * A row is a rule that has a finished cell at the budget, or is the full cache. A
  * sample is used if every row has a value for it. Several seeds of a cell are averaged
- * within the sample. Rows are sorted best first, the full cache before all.
+ * within the sample. Rows are sorted best first, the full cache before all, what is above
+ * the quota behind all.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -149,23 +150,27 @@ static void read_values(double *out, const fb_table *table, const fb_results *re
         (void)value_of(&out[s], table, results, table->samples[s], rule);
 }
 
-static bool is_before(const fb_row *a, const fb_row *b, const fb_results *results,
+static bool is_before(const fb_row *a, const fb_row *b, const fb_analyser *analyser,
                       bool lower_is_better)
 {
+    const fb_results *results = analyser->results;
+    const bool is_apart = fb_stands_apart(a, analyser->baseline);
+
     if (is_full(results, a->rule) != is_full(results, b->rule))
         return is_full(results, a->rule);
+    if (is_apart != fb_stands_apart(b, analyser->baseline)) return !is_apart;
     if (a->mean < b->mean) return lower_is_better;
     if (a->mean > b->mean) return !lower_is_better;
     return a->rule < b->rule;
 }
 
-static void sort_rows(fb_table *table, const fb_results *results)
+static void sort_rows(fb_table *table, const fb_analyser *analyser)
 {
-    const bool lower_is_better = results->tasks[table->task].lower_is_better;
+    const bool lower_is_better = analyser->results->tasks[table->task].lower_is_better;
 
     for (int i = 1; i < table->n_rows; i++)
         for (int j = i; j > 0 && is_before(&table->rows[j], &table->rows[j - 1],
-                                           results, lower_is_better);
+                                           analyser, lower_is_better);
              j--) {
             const fb_row row = table->rows[j];
 
@@ -245,14 +250,15 @@ fb_status fb_analysis_fill(fb_table *table, const fb_analyser *analyser)
     for (int row = 0; row < table->n_rows; row++) { /* in any order: for the means */
         read_values(table->values, table, results, table->rows[row].rule);
         table->rows[row].mean = fb_mean_of(table->values, table->n_samples);
+        FB_TRY(fb_analysis_cost(&table->rows[row], table, analyser));
+        table->n_apart += fb_stands_apart(&table->rows[row], analyser->baseline);
     }
-    sort_rows(table, results);
+    sort_rows(table, analyser);
     table->digits = digits_of(table, task->unit, table->values);
     for (int row = 0; row < table->n_rows; row++) {
         table->rows[row].n = table->n_documents;
         read_values(table->values + (size_t)row * (size_t)table->n_samples, table,
                     results, table->rows[row].rule);
-        FB_TRY(fb_analysis_cost(&table->rows[row], table, analyser));
     }
     find_baseline(table, analyser->baseline);
     return FB_OK;

@@ -152,6 +152,17 @@ static void say_same(const fb_story *story)
     fb_text_puts(story->text, ")");
 }
 
+/* Where nothing is left to compare, that is why. */
+static void say_apart(const fb_story *story)
+{
+    fb_text words = {0};
+
+    fb_say_apart(&words, story->analysis, story->tables, story->n_tables);
+    if (words.n > 0) fb_text_printf(story->text, "; %s", fb_text_string(&words));
+    story->text->failed |= words.failed;
+    fb_text_clear(&words);
+}
+
 static void say_empty(const fb_story *story)
 {
     fb_text_puts(story->text, "Nothing was compared: ");
@@ -162,6 +173,7 @@ static void say_empty(const fb_story *story)
                        story->baseline);
     else
         fb_text_puts(story->text, "no rule has a finished cell");
+    say_apart(story);
     for (int i = 0; i < story->analysis->n_failures; i++) {
         const fb_failure *failure = &story->analysis->failures[i];
 

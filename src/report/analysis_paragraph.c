@@ -210,6 +210,14 @@ static void say_measured(const fb_story *story)
     fb_text_puts(story->text, ".");
 }
 
+static void say_apart(const fb_story *story)
+{
+    const size_t before = story->text->n;
+
+    fb_say_apart(story->text, story->analysis, story->tables, story->n_tables);
+    if (story->text->n > before) fb_text_puts(story->text, ". ");
+}
+
 void fb_story_paragraph(const fb_story *story)
 {
     if (story->n_tables == 0) return;
@@ -217,5 +225,6 @@ void fb_story_paragraph(const fb_story *story)
         say_table(story, story->tables[t]);
     for (int b = 0; b < story->results->n_budgets; b++)
         if (b != story->budget) say_other_budget(story, b);
+    say_apart(story);
     say_measured(story);
 }

@@ -25,10 +25,15 @@ void fb_analysis_clear(fb_table *table);
 /* Averages of the side measures, sizes and costs of a row. */
 FB_MUST_USE fb_status fb_analysis_cost(fb_row *row, const fb_table *table,
                                        const fb_analyser *analyser);
+/* A draw among all entries is what a rule is measured against; one that draws by what it has
+ * seen is a rule like others. */
+bool fb_is_draw(const fb_result_rule *rule);
 /* The largest share of the plain pass that a rule may cost; infinite where extra work is
  * only shown, or the file does not say. */
 double fb_quota_of(const fb_results *results);
-/* Of a row with its cost. Never of references, nor of what looks ahead. */
+/* Whether the row belongs behind the others: `baseline` is a rule. */
+bool fb_stands_apart(const fb_row *row, int baseline);
+/* Of a row with its cost. Never of references, draws, nor of what looks ahead. */
 bool fb_is_over_quota(const fb_results *results, const fb_row *row);
 /* The cells of a sample under a rule at a budget, else under the full cache. */
 const fb_result_cell *fb_analysis_cells(const fb_results *results, int sample, int rule,
@@ -148,6 +153,12 @@ const char *fb_say_metric(const char *metric); /* "KL" for "kl" */
 /* "prefill, question not seen" for "prefill.agnostic.original"; "stream, chunks of 64,
  * answers too, every 16 tokens" for "stream.chunk64.answer16.original" */
 void fb_say_protocol(fb_text *text, const char *protocol);
+
+/* "5 % of the operations that read the context" */
+void fb_say_quota(fb_text *text, double quota);
+/* "a and b stand apart: ...", a sentence; nothing if none of the tables has such a row. */
+void fb_say_apart(fb_text *text, const fb_analysis *analysis,
+                  const fb_table *const *tables, int n);
 
 /* --- print --- */
 

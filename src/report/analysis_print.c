@@ -22,6 +22,7 @@ enum column {
     COLUMN_group,
     COLUMN_filled,
     COLUMN_extra,
+    COLUMN_fused,
     COLUMN_COUNT
 };
 
@@ -46,7 +47,7 @@ static void say_head(fb_text *text, const fb_analysis *a, const fb_table *table,
     static const char *const names[COLUMN_COUNT] = {
         [COLUMN_rule] = "rule",         [COLUMN_p] = "p (Holm)",
         [COLUMN_group] = "group",       [COLUMN_filled] = "filled",
-        [COLUMN_extra] = "extra FLOPs",
+        [COLUMN_extra] = "extra FLOPs", [COLUMN_fused] = "fused",
     };
 
     if (column == COLUMN_mean)
@@ -105,13 +106,18 @@ static void say_cell(fb_text *text, const fb_analysis *a, const fb_table *table,
             fb_text_puts(text, "-");
         break;
     case COLUMN_group:
-        fb_text_puts(text, is_tested || is_baseline ? row->letters : "ref");
+        fb_text_puts(text, is_tested || is_baseline ? row->letters
+                           : row->is_over_quota     ? "above"
+                                                    : "ref");
         break;
     case COLUMN_filled:
         fb_say_percent(text, row->filled);
         break;
     case COLUMN_extra:
         fb_say_extra(text, row->extra_flops);
+        break;
+    case COLUMN_fused:
+        fb_say_extra(text, row->fused_flops);
         break;
     case COLUMN_COUNT:
         break;
@@ -136,30 +142,53 @@ void fb_say_spaces(fb_text *text, int n)
         fb_text_puts(text, " ");
 }
 
+/* The widest cell of each column, the head among them. */
+static void find_widths(int widths[COLUMN_COUNT], fb_text *cell, const fb_analysis *a,
+                        const fb_table *table)
+{
+    for (int row = -1; row < table->n_rows; row++)
+        for (int c = 0; c < COLUMN_COUNT; c++) {
+            make_cell(cell, a, table, row, c);
+            if (fb_say_width(fb_text_string(cell)) > widths[c])
+                widths[c] = fb_say_width(fb_text_string(cell));
+        }
+}
+
+static void print_row(fb_text *text, fb_text *cell, const int widths[COLUMN_COUNT],
+                      const fb_analysis *a, const fb_table *table, int row)
+{
+    for (int c = 0; c < COLUMN_COUNT; c++) {
+        const bool is_left = c == COLUMN_rule || c == COLUMN_group;
+        int room;
+
+        make_cell(cell, a, table, row, c);
+        room = widths[c] - fb_say_width(fb_text_string(cell));
+        fb_say_spaces(text, (c == 0 ? 0 : GAP) + (is_left ? 0 : room));
+        fb_text_puts(text, fb_text_string(cell));
+        if (is_left) fb_say_spaces(text, room);
+    }
+    fb_text_puts(text, "\n");
+}
+
+/* "Above the quota of 5 % of ..., shown apart:" */
+static void print_apart_head(fb_text *text, const fb_analysis *a)
+{
+    fb_text_puts(text, "Above the quota of ");
+    fb_say_quota(text, a->quota);
+    fb_text_puts(text, ", so not compared:\n");
+}
+
 static void print_rows(fb_text *text, const fb_analysis *a, const fb_table *table)
 {
     int widths[COLUMN_COUNT] = {0};
     fb_text cell;
 
     fb_text_init(&cell, 0);
-    for (int row = -1; row < table->n_rows; row++)
-        for (int c = 0; c < COLUMN_COUNT; c++) {
-            make_cell(&cell, a, table, row, c);
-            if (fb_say_width(fb_text_string(&cell)) > widths[c])
-                widths[c] = fb_say_width(fb_text_string(&cell));
-        }
+    find_widths(widths, &cell, a, table);
     for (int row = -1; row < table->n_rows; row++) {
-        for (int c = 0; c < COLUMN_COUNT; c++) {
-            const bool is_left = c == COLUMN_rule || c == COLUMN_group;
-            int room;
-
-            make_cell(&cell, a, table, row, c);
-            room = widths[c] - fb_say_width(fb_text_string(&cell));
-            fb_say_spaces(text, (c == 0 ? 0 : GAP) + (is_left ? 0 : room));
-            fb_text_puts(text, fb_text_string(&cell));
-            if (is_left) fb_say_spaces(text, room);
-        }
-        fb_text_puts(text, "\n");
+        if (table->n_apart > 0 && row == table->n_rows - table->n_apart)
+            print_apart_head(text, a);
+        print_row(text, &cell, widths, a, table, row);
     }
     fb_text_clear(&cell);
 }
@@ -230,6 +259,29 @@ static void print_caption(fb_text *text, const fb_analysis *a, const fb_table *t
     fb_text_puts(text, "\n");
 }
 
+/* The budget is what decides: of all rules the first that evicts, and the full cache. */
+static void print_step(fb_text *text, const fb_analysis *a, const fb_table *table)
+{
+    const fb_row *full = NULL, *row = NULL;
+
+    for (int r = 0; r < table->n_rows; r++) {
+        const char *expression = a->results->rules[table->rows[r].rule].expression;
+
+        if (strcmp(expression, "full") == 0)
+            full = &table->rows[r];
+        else if (row == NULL || r == table->baseline)
+            row = &table->rows[r];
+    }
+    if (row == NULL || !isfinite(row->step_bytes)) return;
+    fb_text_puts(text, "the first token of an answer moves ");
+    fb_say_bytes(text, row->step_bytes);
+    if (full != NULL && isfinite(full->step_bytes)) {
+        fb_text_puts(text, "; with the full cache ");
+        fb_say_bytes(text, full->step_bytes);
+    }
+    fb_text_puts(text, "\n");
+}
+
 static void print_mark(fb_text *text, const char *rule, int n, const char *what)
 {
     const size_t from = text->n;
@@ -270,6 +322,23 @@ static void print_few(fb_text *text, const fb_table *table)
     fb_text_puts(text, "\n");
 }
 
+/* With which document it is above the quota, where the mean does not show it. */
+static void print_cost(fb_text *text, const fb_analysis *a, const fb_table *table,
+                       int at)
+{
+    const fb_row *row = &table->rows[at];
+    const size_t from = text->n;
+
+    const bool is_shown = row->extra_flops > a->quota && at != table->baseline;
+
+    if (!row->is_over_quota || is_shown) return;
+    fb_text_printf(text, "%s: ", a->results->rules[row->rule].label);
+    fb_say_clean(text, from);
+    fb_say_signed(text, 100 * row->extra_most, 2);
+    fb_text_printf(text, " %% with the dearest document, above the quota%s\n",
+                   at == table->baseline ? "; others are measured against it" : "");
+}
+
 static void print_marks(fb_text *text, const fb_analysis *a, const fb_table *table)
 {
     for (int r = 0; r < table->n_rows; r++) {
@@ -284,6 +353,7 @@ static void print_marks(fb_text *text, const fb_analysis *a, const fb_table *tab
                                           : "had no entry to choose");
         print_mark(text, rule, row->n_first_lost,
                    "lost the first token in most heads, which models lean on (sink)");
+        print_cost(text, a, table, r);
     }
     if (table->n_left_out > 0) {
         fb_say_count(text, table->n_left_out, "sample");
@@ -326,7 +396,9 @@ static void print_legend(fb_text *text, const fb_analysis *a)
 
     fb_text_puts(&words, "same letter: not distinguishable at ");
     fb_say_percent(&words, a->confidence);
-    fb_text_puts(&words, " (paired sign flips). " FB_LETTER_WORDS);
+    fb_text_puts(&words, " (paired sign flips). " FB_LETTER_WORDS
+                         " extra FLOPs, fused: what the rule costs beside reading "
+                         "the context, here and where a kernel keeps no attention.");
     fb_text_puts(text, "\n");
     fb_say_wrapped(text, fb_text_string(&words));
     text->failed |= words.failed;
@@ -349,6 +421,7 @@ void fb_analysis_print_text(fb_text *text, const fb_analysis *a)
         fb_text_puts(text, "\n");
         print_caption(text, a, &a->tables[t]);
         print_rows(text, a, &a->tables[t]);
+        print_step(text, a, &a->tables[t]);
         print_floor(text, a, &a->tables[t]);
         print_few(text, &a->tables[t]);
         print_failures(text, a, &a->tables[t]);

@@ -66,11 +66,14 @@ static void tasks(const fb_page *page)
 
 static void row(const fb_page *page, const fb_row *r)
 {
-    fb_text_printf(page->out, "{\"rule\":%d,\"n\":%d,\"ranked\":%s,\"real\":%s",
-                   r->rule, r->n, r->is_without_choice ? "false" : "true",
-                   r->verdict == FB_VERDICT_better || r->verdict == FB_VERDICT_worse
-                       ? "true"
-                       : "false");
+    const bool is_apart = fb_stands_apart(r, page->analysis->baseline);
+
+    fb_text_printf(
+        page->out, "{\"rule\":%d,\"n\":%d,\"apart\":%s,\"ranked\":%s,\"real\":%s",
+        r->rule, r->n, is_apart ? "true" : "false",
+        r->is_without_choice || is_apart ? "false" : "true",
+        r->verdict == FB_VERDICT_better || r->verdict == FB_VERDICT_worse ? "true"
+                                                                          : "false");
     number(page, "mean", r->mean);
     number(page, "low", r->mean_interval.low);
     number(page, "high", r->mean_interval.high);

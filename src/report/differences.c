@@ -70,7 +70,7 @@ static void numbers(const fb_page *page, int task, const char *baseline)
 
         if (table == NULL || fb_table_baseline(table) == NULL) continue;
         fb_text_puts(page->out, "<tbody>\n");
-        for (int i = 0; i < table->n_rows; i++)
+        for (int i = 0; i < table->n_rows - table->n_apart; i++)
             if (i != table->baseline) row_of(page, table, &table->rows[i]);
         fb_text_puts(page->out, "</tbody>\n");
     }

@@ -97,6 +97,8 @@ static void bytes_row(const fb_page *page, const fb_table *table, const fb_row *
     fb_html_bytes_cell(page->out, row->full_bytes);
     fb_html_cell(page->out, 100 * row->filled, 1);
     fb_html_cell(page->out, 100 * row->extra_flops, 3);
+    fb_html_cell(page->out, 100 * row->fused_flops, 3);
+    fb_html_bytes_cell(page->out, row->step_bytes);
     marks(page, row);
     fb_text_puts(page->out, "</tr>\n");
 }
@@ -107,10 +109,12 @@ static void bytes(const fb_page *page, int task)
     fb_html(
         page->out,
         "<caption>%s: keys and values, mean per cell; extra operations as share of "
-        "the context pass</caption><thead><tr><th scope=\"col\">rule</th>"
+        "the context pass, fused: where a kernel keeps no attention; what the first "
+        "token of an answer reads</caption><thead><tr><th scope=\"col\">rule</th>"
         "<th scope=\"col\">kept</th><th scope=\"col\">bytes kept</th>"
         "<th scope=\"col\">budget</th><th scope=\"col\">full cache</th>"
         "<th scope=\"col\">filled, %%</th><th scope=\"col\">extra operations, %%</th>"
+        "<th scope=\"col\">fused, %%</th><th scope=\"col\">bytes a token</th>"
         "<th scope=\"col\" class=\"l\">cells marked</th></tr></thead>\n",
         page->results->tasks[task].name);
     for (int b = 0; b < page->results->n_budgets; b++) {
@@ -228,6 +232,8 @@ void fb_page_everything(fb_page *page)
     links(page);
     fb_text_puts(page->out, "<p class=\"cap\">");
     fb_html_prose(page->out, FB_CLASS_WORDS, strlen(FB_CLASS_WORDS));
+    fb_text_puts(page->out, "</p>\n<p class=\"cap\">");
+    fb_html_prose(page->out, FB_QUOTA_WORDS, strlen(FB_QUOTA_WORDS));
     fb_html(page->out, "</p>\n<p class=\"cap\">" FB_SIGNATURE_WORDS "</p>\n");
     fb_html(page->out,
             "<p class=\"sig\">%s<br>digest of all cells %s<br>settings %s</p>\n",

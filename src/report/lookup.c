@@ -62,10 +62,12 @@ double fb_table_share(const fb_page *page, const fb_table *table)
 static const fb_row *next_common(const fb_page *page, const fb_table *table,
                                  const fb_table *other, int *i)
 {
-    while (*i < table->n_rows) {
+    while (*i < table->n_rows - table->n_apart) {
         const fb_row *row = &table->rows[(*i)++];
+        const fb_row *there = fb_analysis_row(other, row->rule);
 
-        if (fb_page_is_compared(page, row->rule) && fb_analysis_row(other, row->rule))
+        if (fb_page_is_compared(page, row->rule) && there != NULL &&
+            there < other->rows + (other->n_rows - other->n_apart))
             return row;
     }
     return NULL;

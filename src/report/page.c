@@ -234,6 +234,7 @@ static void experiment(const struct job *job, int i)
     fb_page_answer(&page);
     fb_page_quality(&page);
     fb_page_differences(&page);
+    fb_page_apart(&page);
     fb_page_tasks(&page);
     fb_page_samples(&page);
     fb_page_everything(&page);

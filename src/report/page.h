@@ -29,6 +29,7 @@ void fb_page_answer(fb_page *page);        /* the sentence, badges, order */
 void fb_page_figures(const fb_page *page); /* the numbers inside the answer */
 void fb_page_quality(fb_page *page);       /* quality against budget */
 void fb_page_differences(fb_page *page);   /* which differences are real */
+void fb_page_apart(fb_page *page);         /* what is above the quota, if anything is */
 void fb_page_tasks(fb_page *page);         /* distance to the full cache, by task */
 void fb_page_samples(fb_page *page);
 /* The table row below that of a sample; it opens in place. */

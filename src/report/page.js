@@ -121,7 +121,7 @@
       .sort((a, b) => b.share - a.share);
     const points = tables.flatMap((t) =>
       t.rows
-        .filter((row) => !x.rules[row.rule].full && x.shown(row) && row.mean !== null)
+        .filter((row) => !x.rules[row.rule].full && !row.apart && x.shown(row) && row.mean !== null)
         .map((row) => {
           const rule = x.rules[row.rule];
           return {

@@ -125,7 +125,7 @@ static void numbers(const fb_page *page, int task)
         if (table == NULL) continue;
         left_out += table->n_left_out;
         fb_text_puts(page->out, "<tbody>\n");
-        for (int i = 0; i < table->n_rows; i++)
+        for (int i = 0; i < table->n_rows - table->n_apart; i++)
             row_of(page, table, &table->rows[i]);
         fb_text_puts(page->out, "</tbody>\n");
     }

@@ -55,11 +55,13 @@ static void cell(const fb_page *page, const fb_table *table, int rule)
     } else {
         fb_text_puts(page->out, "<td data-v=\"");
         fb_text_add_real(page->out, share);
-        fb_text_printf(
-            page->out, "\"%s><span style=\"background-color:rgb(var(--%s)/%.2f)\">",
-            row->verdict == FB_VERDICT_open || row->is_without_choice ? " class=\"ns\""
-                                                                      : "",
-            share < 0 ? "bad" : "good", 0.72 * fmin(fabs(share), 100) / 100);
+        fb_text_printf(page->out,
+                       "\"%s><span style=\"background-color:rgb(var(--%s)/%.2f)\">",
+                       row->verdict == FB_VERDICT_open || row->is_without_choice ||
+                               fb_stands_apart(row, page->analysis->baseline)
+                           ? " class=\"ns\""
+                           : "",
+                       share < 0 ? "bad" : "good", 0.72 * fmin(fabs(share), 100) / 100);
         fb_html_signed(page->out, share, 0);
         fb_text_puts(page->out, "</span></td>");
     }
@@ -129,8 +131,8 @@ void fb_page_tasks(fb_page *page)
         "<p class=\"key\"><span><i style=\"background:rgb(var(--good)/.72)\"></i>"
         "nearer to full</span><span><i style=\"background:rgb(var(--bad)/.72)\">"
         "</i>worse than the baseline</span><span><i class=\"hatch\"></i>hatched: "
-        "not distinguishable from the baseline (Holm), or nothing left to "
-        "choose</span></p>\n"
+        "not distinguishable from the baseline (Holm), nothing left to choose, or "
+        "above the compute quota</span></p>\n"
         "<p class=\"cap\">Colour stops at \xC2\xB1"
         "100, the number does not. Tasks "
         "are not averaged: their units differ.</p>\n");

@@ -24,6 +24,9 @@ struct fb_bound_rule {
     fb_bound_rule *inner[FB_MAX_INNER];
 };
 
+/* The row of its effort; NULL: it has none, or names no whole number of its own. */
+const fb_param *fb_rule_effort_row(const fb_rule *rule);
+
 /* Its score is that of its one inner rule. */
 static inline bool fb_passes_scores(const fb_rule *rule)
 {

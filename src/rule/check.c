@@ -261,7 +261,11 @@ fb_status fb_rule_check(const fb_rule *rule)
                        MOST_NAME);
     FB_TRY(check_texts(rule));
     FB_TRY(check_kind(rule));
-    return check_params(rule);
+    FB_TRY(check_params(rule));
+    if (rule->effort == NULL || fb_rule_effort_row(rule) != NULL) return FB_OK;
+    return fb_fail(FB_DEFECT,
+                   "rule '%s': its effort is none of its whole-number parameters",
+                   rule->name);
 }
 
 /* --- what its functions say --- */

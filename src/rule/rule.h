@@ -96,6 +96,23 @@ FB_MUST_USE fb_status fb_rule_bind_around(fb_bound_rule **out, const fb_rule *ru
                                           const char *inner);
 void fb_bound_rule_free(fb_bound_rule *rule); /* takes NULL */
 
+/* --- effort (effort.c) ---
+ * What a rule and those within it can be told to spend less of: parameters that their rules
+ * name. Effort s of the largest of them, S, gives each floor(written * s / S), at least its
+ * least value: several keep their proportion. */
+
+/* S; -1: nothing in it has any. */
+int64_t fb_bound_rule_most_effort(const fb_bound_rule *rule);
+/* A rule of its own, written as `rule` but for its efforts at `s` of S, 0 to S. */
+FB_MUST_USE fb_status fb_bound_rule_with_effort(fb_bound_rule **out,
+                                                const fb_bound_rule *rule, int64_t s);
+/* Whether `less` is `rule` but for efforts that are no larger. */
+bool fb_bound_rule_is_lowered(const fb_bound_rule *less, const fb_bound_rule *rule);
+/* "window 64 -> 22", and of several rules "noncausal chunk 256 -> 40, leverage sketch 48 ->
+ * 7": what `other`, made of `rule`, has less of. */
+void fb_bound_rule_less_effort(const fb_bound_rule *rule, const fb_bound_rule *other,
+                               fb_text *out);
+
 const fb_rule *fb_bound_rule_get(const fb_bound_rule *rule); /* the outermost */
 const char *fb_bound_rule_text(const fb_bound_rule *rule);   /* canonical; lent */
 /* That of the innermost rule, or "mixed". */

@@ -39,7 +39,7 @@ fb_tensor fb_signal_random(fb_ops *ops, fb_chance chance, int64_t layer,
     fb_tensor out;
 
     if (u == NULL) return no_memory(ops, "random numbers");
-    for (int64_t i = 0; i < kv_heads * m; i++)
+    for (int64_t i = 0; fb_ops_has_numbers(ops) && i < kv_heads * m; i++)
         u[i] = fb_philox_f32(
             chance.seed, chance.stream, (uint64_t)layer, (uint64_t)(i / m),
             (uint64_t)position_of(position, i / m, i % m), (uint64_t)chance.drawer);
@@ -57,7 +57,7 @@ fb_tensor fb_signal_block_random(fb_ops *ops, fb_chance chance, int64_t layer,
     fb_tensor out;
 
     if (u == NULL) return no_memory(ops, "random numbers");
-    for (int64_t i = 0; i < heads * t * m; i++) {
+    for (int64_t i = 0; fb_ops_has_numbers(ops) && i < heads * t * m; i++) {
         const int64_t head = i / (t * m), query = m - t + i / m % t, j = i % m;
         const int64_t asks = position_of(position, head / group, query);
 

@@ -75,8 +75,8 @@ FB_SETTING(layers, "protocol.layers", NULL, 0, LATER, "", 0, 0, NULL, NULL,
            "WHICH", HOW, false, "rules evict from all layers without a window")
 FB_SETTING(metadata, "memory.metadata", "metadata", 0, WORD, "charged", 0, 0, "charged|free", NULL,
            "HOW", HOW, false, "state of rules is charged to the budget or free (none lives on under prefill)")
-FB_SETTING(compute, "compute.mode", "compute", 0, WORD, "cap", 0, 0, "cap|report", "matched",
-           "MODE", HOW, false, "extra work of a rule: cap:5% or report; shown, not yet enforced")
+FB_SETTING(compute, "compute.mode", "compute", 0, WORD, "cap", 0, 0, "cap|matched|report", NULL,
+           "MODE", HOW, false, "extra work of a rule: cap:5%, what costs more stands apart; matched:5%, windows and the like are lowered until it fits; report, only shown")
 FB_SETTING(quota, "compute.quota", NULL, 0, PERCENT, "5%", 0, 1000, NULL, NULL,
            "PCT", HOW, false, "of the plain context pass")
 FB_SETTING(decoding, "answer.decoding", NULL, 0, WORD, "greedy", 0, 0, "greedy", "sampled",

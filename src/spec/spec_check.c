@@ -67,7 +67,8 @@ static void *list_of(check *c, int n, size_t size)
 /* --- rules --- */
 
 /* In a list both separate, so a label with one of them may have swallowed the rule before
- * it. A rule without a label is printed with its expression as the label: that is read. */
+ * it. A rule without a label is printed with its expression as the label: that is read, also
+ * where a quota has lowered its effort since. */
 static fb_status check_label(const fb_spec *spec, const char *label,
                              const fb_bound_rule *rule)
 {
@@ -79,7 +80,9 @@ static fb_status check_label(const fb_spec *spec, const char *label,
     status = fb_rule_parse_with(&named, label, &spec->files);
     if (status == FB_NO_MEMORY) return status;
     is_expression = status == FB_OK &&
-                    strcmp(fb_bound_rule_text(named), fb_bound_rule_text(rule)) == 0;
+                    (strcmp(fb_bound_rule_text(named), fb_bound_rule_text(rule)) == 0 ||
+                     (fb_values_is(&spec->values, FB_SET_compute, "matched") &&
+                      fb_bound_rule_is_lowered(rule, named)));
     fb_bound_rule_free(named);
     if (is_expression) return FB_OK;
     return fb_fail(FB_USAGE,
@@ -101,6 +104,15 @@ static fb_status parse_rule(const fb_spec *spec, fb_spec_rule *out, const char *
     FB_TRY(fb_spec_explain_file(
         expression, fb_rule_parse_with(&out->rule, expression, &spec->files)));
     return check_label(spec, out->label, out->rule);
+}
+
+bool fb_spec_is_reference(const fb_spec *spec, int rule)
+{
+    const fb_bound_rule *bound = spec->rules[rule].rule;
+
+    return !fb_bound_rule_scores(bound) || !fb_bound_rule_is_deployable(bound) ||
+           strcmp(spec->rules[rule].label,
+                  fb_values_text(&spec->values, FB_SET_reference)) == 0;
 }
 
 int fb_spec_find_rule(const fb_spec *spec, const char *label)

@@ -16,6 +16,7 @@ typedef struct cost_row {
     char rule[128], formula[256]; /* "": none */
     bool is_beside;               /* what its inner rules cost comes in addition */
     double figure[COST_FIGURES], bytes;
+    double fused[COST_FIGURES]; /* the figures where a kernel keeps no attention */
     fb_bound_rule *bound;
 } cost_row;
 
@@ -52,6 +53,10 @@ static inline void cost_read_row(cost_table *table, const char *line)
     for (int i = 0; i < COST_FIGURES; i++) {
         cost_cell(line, 3 + i, cell, sizeof cell);
         row->figure[i] = strtod(cell, NULL);
+    }
+    for (int i = 0; i < COST_FIGURES; i++) {
+        cost_cell(line, 6 + i, cell, sizeof cell);
+        row->fused[i] = strtod(cell, NULL);
     }
     cost_cell(line, 5, cell, sizeof cell);
     row->bytes = strtod(cell, NULL);

@@ -50,10 +50,10 @@ struct results_ids {
 #define RESULTS_SPEC  "5bec000000000000000000000000000000000000000000000000000000000001"
 #define RESULTS_MODEL "3f2a9c0000000000000000000000000000000000000000000000000000000000"
 
-/* `kernel`, `protocol`: NULL as usual. */
-static inline struct results_ids results_begin_as(fb_store *store, const char *baseline,
-                                                  const char *kernel,
-                                                  const char *protocol)
+/* `kernel`, `protocol`, `compute`: NULL as usual. */
+static inline struct results_ids
+results_begin_with(fb_store *store, const char *baseline, const char *kernel,
+                   const char *protocol, const char *compute)
 {
     const fb_store_experiment experiment = {
         .name = "trial",
@@ -66,7 +66,7 @@ static inline struct results_ids results_begin_as(fb_store *store, const char *b
         .kernel = kernel != NULL ? kernel : "native.f32.kv32",
         .protocol = protocol != NULL ? protocol : "prefill.agnostic.original",
         .protection = "4+16",
-        .compute = "cap5",
+        .compute = compute != NULL ? compute : "cap5",
     };
     const fb_store_model model = {
         .sha256 = RESULTS_MODEL,
@@ -83,6 +83,13 @@ static inline struct results_ids results_begin_as(fb_store *store, const char *b
     assert_ok(fb_store_put_host(store, "4057", "{\"cpu\": \"any\"}", &ids.host));
     assert_ok(fb_store_put_model(store, &model, &ids.model));
     return ids;
+}
+
+static inline struct results_ids results_begin_as(fb_store *store, const char *baseline,
+                                                  const char *kernel,
+                                                  const char *protocol)
+{
+    return results_begin_with(store, baseline, kernel, protocol, NULL);
 }
 
 static inline struct results_ids results_begin(fb_store *store, const char *baseline)
@@ -200,6 +207,10 @@ struct results_trial {
     /* NAN: the cell failed. */
     double (*value)(const struct results_trial *trial, int task, int rule, int budget,
                     int document);
+    /* FLOPs of signals, of 2000 that read the context; NULL: 2. */
+    double (*signals)(int rule, int document);
+    double signal_flops; /* of the cell at work; 0: 2 */
+    const char *compute; /* NULL: cap5 */
     const void *self;
     /* What else is to be said of a cell; NULL: nothing. */
     void (*shape)(const struct results_trial *trial, int rule, int budget,
@@ -218,7 +229,9 @@ static inline void results_put_cell(fb_store *store, const struct results_trial 
     const fb_store_score score = {trial->metric, value};
     const fb_store_count counts[] = {{"context", "model", "mm", 1, 1000, 10},
                                      {"context", "attention", "bmm", 1, 1000, 10},
-                                     {"context", "signal", "sum", 1, 2, 1},
+                                     {"context", "signal", "sum", 1,
+                                      trial->signal_flops > 0 ? trial->signal_flops : 2,
+                                      1},
                                      {"evict", "select", "topk", 1, 2, 1}};
 
     cell.scores = &score;
@@ -236,7 +249,9 @@ static inline void results_put_cell(fb_store *store, const struct results_trial 
 
 static inline void results_put_trial(fb_store *store, const struct results_trial *trial)
 {
-    const struct results_ids ids = results_begin(store, trial->baseline);
+    const struct results_ids ids =
+        results_begin_with(store, trial->baseline, NULL, NULL, trial->compute);
+    struct results_trial at_work = *trial;
     int64_t rules[16], budgets[8];
     const int64_t full = results_budget(store, "full");
 
@@ -268,7 +283,9 @@ static inline void results_put_trial(fb_store *store, const struct results_trial
 
                     if (is_full && b > 0) break;
                     if (trial->shape != NULL) trial->shape(trial, r, b, &cell);
-                    results_put_cell(store, trial, cell,
+                    if (trial->signals != NULL)
+                        at_work.signal_flops = trial->signals(r, d);
+                    results_put_cell(store, &at_work, cell,
                                      trial->value(trial, t, r, b, d));
                 }
         }

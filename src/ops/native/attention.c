@@ -479,12 +479,12 @@ static int64_t longest_row(const fb_attend *attend)
 
 /* Sequences whose rows, one token each of them all, make a block; not so many that threads
  * would have nothing to do. */
-static int64_t sequences_at_once(const struct job *job, int64_t rows)
+static int64_t sequences_at_once(const struct job *job, int64_t rows, int n_threads)
 {
     const fb_attend *attend = job->call->attend;
     const int64_t n = attend->n_sequences, units = attend->heads / job->heads_at_once;
     const int64_t fit = rows / (job->tokens * job->heads_at_once);
-    const int64_t fair = n * units / (2 * job->native->n_threads);
+    const int64_t fair = n * units / (2 * n_threads);
     bool do_share = false;
 
     for (int64_t i = attend->kv_heads; i < n * attend->kv_heads; i++)
@@ -494,9 +494,13 @@ static int64_t sequences_at_once(const struct job *job, int64_t rows)
     return min(fit, fair);
 }
 
-static void plan(struct job *job)
+static struct job plan(const fb_call *call, int n_threads)
 {
-    const fb_attend *attend = job->call->attend;
+    const fb_attend *attend = call->attend;
+    struct job planned = {.call = call,
+                          .t = call->in[0].shape[0] / call->n_sequences,
+                          .group = call->heads / call->kv_heads},
+               *job = &planned;
     int64_t rows;
 
     job->stride = row_distance(longest_row(attend));
@@ -507,22 +511,29 @@ static void plan(struct job *job)
     job->tokens = rows / job->heads_at_once;
     if (job->tokens < 1) job->tokens = 1;
     job->tokens = min(job->tokens, job->t);
-    job->sequences = sequences_at_once(job, rows);
+    job->sequences = sequences_at_once(job, rows, n_threads);
     job->n_items = (job->t + job->tokens - 1) / job->tokens *
                    ((attend->n_sequences + job->sequences - 1) / job->sequences) *
                    (attend->heads / job->heads_at_once);
+    return planned;
+}
+
+size_t fb_native_attention_room(const fb_call *call, int n_threads)
+{
+    const struct job job = plan(call, n_threads);
+    struct block nothing;
+
+    return lay_out(&job, NULL, &nothing) * sizeof(float);
 }
 
 fb_status fb_native_attention(void *self, const fb_call *call)
 {
     fb_native *native = self;
-    struct job job = {.native = native, .call = call};
-    struct block nothing;
+    struct job job = plan(call, native->n_threads);
 
-    job.t = call->in[0].shape[0] / call->n_sequences;
-    job.group = call->heads / call->kv_heads;
-    plan(&job);
-    FB_TRY(fb_native_reserve(native, lay_out(&job, NULL, &nothing) * sizeof(float)));
+    job.native = native;
+    FB_TRY(
+        fb_native_reserve(native, fb_native_attention_room(call, native->n_threads)));
     fb_native_loop(native, native->n_threads,
                    (double)call->in[0].shape[0] * (double)(call->heads * job.stride) *
                        (double)call->head_dim / 16,

@@ -94,13 +94,18 @@ static void rank_rows(void *context, int64_t begin, int64_t end, int thread)
     }
 }
 
+size_t fb_native_sort_room(const fb_call *call, int n_threads)
+{
+    (void)n_threads;
+    return 2 * (size_t)fb_columns_of(&call->in[0]) * sizeof(struct choice) + 1;
+}
+
 static fb_status sort_rows(void *self, const fb_call *call, enum fb_op op,
                            fb_loop *rows)
 {
     struct choosing c = {.native = self, .call = call};
-    const int64_t n = fb_columns_of(&call->in[0]);
 
-    FB_TRY(fb_native_reserve(self, 2 * (size_t)n * sizeof(struct choice) + 1));
+    FB_TRY(fb_native_reserve(self, fb_native_sort_room(call, 0)));
     fb_native_loop(self, fb_rows_of(&call->in[0]),
                    8 * (double)fb_array_elements(&call->in[0]), rows, &c);
     return c.has_nan ? fb_fail(FB_DEFECT, "fb_%s: a score is not a number (NaN)",

@@ -219,12 +219,18 @@ static void write_slots(void *context, int64_t begin, int64_t end, int thread)
     }
 }
 
+size_t fb_native_kv_write_room(const fb_call *call, int n_threads)
+{
+    (void)n_threads;
+    return 2 * (size_t)call->head_dim * sizeof(uint16_t);
+}
+
 fb_status fb_native_kv_write(void *self, const fb_call *call)
 {
     struct write w = {
         .native = self, .call = call, .t = call->in[0].shape[0] / call->n_sequences};
 
-    FB_TRY(fb_native_reserve(self, 2 * (size_t)call->head_dim * sizeof(uint16_t)));
+    FB_TRY(fb_native_reserve(self, fb_native_kv_write_room(call, 0)));
     fb_native_loop(self, call->n_sequences * call->kv_heads,
                    (double)fb_array_elements(&call->in[0]), write_slots, &w);
     return fb_native_failure_status(&w.failure);
@@ -336,11 +342,17 @@ static void turn_entries(void *context, int64_t begin, int64_t end, int thread)
                        turn_entry(w, &slot, j, w->native->scratch[thread].bytes));
 }
 
+size_t fb_native_kv_turn_room(const fb_call *call, int n_threads)
+{
+    (void)n_threads;
+    return 2 * (size_t)call->to->head_dim * sizeof(float);
+}
+
 fb_status fb_native_kv_turn(void *self, const fb_call *call)
 {
     struct write w = {.native = self, .call = call};
 
-    FB_TRY(fb_native_reserve(self, 2 * (size_t)call->to->head_dim * sizeof(float)));
+    FB_TRY(fb_native_reserve(self, fb_native_kv_turn_room(call, 0)));
     fb_native_loop(self, call->in[0].shape[0], (double)fb_array_elements(&call->out),
                    turn_entries, &w);
     return fb_native_failure_status(&w.failure);
@@ -375,11 +387,17 @@ static void read_slots(void *context, int64_t begin, int64_t end, int thread)
     }
 }
 
+size_t fb_native_kv_read_room(const fb_call *call, int n_threads)
+{
+    (void)n_threads;
+    return (size_t)call->out.shape[2] * sizeof(float);
+}
+
 fb_status fb_native_kv_read(void *self, const fb_call *call)
 {
     struct read r = {self, call};
 
-    FB_TRY(fb_native_reserve(self, (size_t)call->out.shape[2] * sizeof(float)));
+    FB_TRY(fb_native_reserve(self, fb_native_kv_read_room(call, 0)));
     fb_native_loop(self, call->out.shape[0], (double)fb_array_elements(&call->out),
                    read_slots, &r);
     return FB_OK;

@@ -80,6 +80,14 @@ static void linear_items(void *context, int64_t begin, int64_t end, int thread)
     }
 }
 
+size_t fb_native_linear_room(const fb_call *call, int n_threads)
+{
+    const fb_native_weight *weight = fb_native_weight_of(&call->in[1]);
+
+    (void)n_threads;
+    return weight->form == FB_IN_FLOATS ? 0 : fb_weight_room(weight);
+}
+
 fb_status fb_native_linear(void *self, const fb_call *call)
 {
     const fb_native_weight *weight = fb_native_weight_of(&call->in[1]);
@@ -91,7 +99,7 @@ fb_status fb_native_linear(void *self, const fb_call *call)
                        .rows = is_there ? ROWS_AT_ONCE : ROWS_OF_A_PANEL};
     const int64_t blocks = (call->out.shape[0] + l.rows - 1) / l.rows;
 
-    if (!is_there) FB_TRY(fb_native_reserve(self, fb_weight_room(weight)));
+    FB_TRY(fb_native_reserve(self, fb_native_linear_room(call, 0)));
     fb_native_loop(self, blocks * l.n_panels,
                    (double)fb_array_elements(&call->in[1]) +
                        (double)fb_array_elements(&call->out) *
@@ -171,17 +179,29 @@ static void bmm_items(void *context, int64_t begin, int64_t end, int thread)
     }
 }
 
+static int64_t inner_of(const fb_call *call)
+{
+    return call->in[0].shape[call->transpose_a ? 1 : 2];
+}
+
+size_t fb_native_bmm_room(const fb_call *call, int n_threads)
+{
+    const int64_t k = inner_of(call), m = call->out.shape[1];
+    const size_t floats = (size_t)(k * FB_PANEL + (call->transpose_a ? m * k : 0));
+
+    (void)n_threads;
+    return floats * sizeof(float) + 64;
+}
+
 fb_status fb_native_bmm(void *self, const fb_call *call)
 {
     const fb_array *out = &call->out;
     struct bmm p = {.native = self, .call = call, .m = out->shape[1]};
-    size_t floats;
 
     p.n = out->shape[2];
-    p.k = call->in[0].shape[call->transpose_a ? 1 : 2];
+    p.k = inner_of(call);
     p.n_panels = n_panels(p.n);
-    floats = (size_t)(p.k * FB_PANEL + (call->transpose_a ? p.m * p.k : 0));
-    FB_TRY(fb_native_reserve(self, floats * sizeof(float) + 64));
+    FB_TRY(fb_native_reserve(self, fb_native_bmm_room(call, 0)));
     fb_native_loop(self, out->shape[0] * p.n_panels,
                    (double)fb_array_elements(out) * (double)p.k / 8, bmm_items, &p);
     return FB_OK;

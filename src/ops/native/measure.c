@@ -83,6 +83,12 @@ static void kl_rows(void *context, int64_t begin, int64_t end, int thread)
     }
 }
 
+size_t fb_native_kl_room(const fb_call *call, int n_threads)
+{
+    (void)n_threads;
+    return (size_t)call->in[0].shape[0] * sizeof(double);
+}
+
 fb_status fb_native_kl(void *self, const fb_call *call)
 {
     fb_native *native = self;
@@ -90,7 +96,7 @@ fb_status fb_native_kl(void *self, const fb_call *call)
     const fb_array *p = &call->in[0], *q = &call->in[1];
     const size_t mark = fb_stack_mark(&native->stack);
 
-    m.of_p = fb_stack_take(&native->stack, (size_t)p->shape[0] * sizeof *m.of_p);
+    m.of_p = fb_stack_take(&native->stack, fb_native_kl_room(call, 0));
     if (m.of_p == NULL) return fb_fail(FB_NO_MEMORY, "no memory to compare answers");
     fb_native_loop(self, p->shape[0], 4 * (double)fb_array_elements(p), p_rows, &m);
     fb_native_loop(self, q->shape[0], 8 * (double)fb_array_elements(q), kl_rows, &m);

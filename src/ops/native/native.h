@@ -38,6 +38,14 @@ typedef struct fb_native {
 /* Memory of each thread's own for one call, at least `bytes`. */
 FB_MUST_USE fb_status fb_native_reserve(fb_native *native, size_t bytes);
 
+/* How much a kernel reserves for a call on so many threads; in the file of the kernel. */
+typedef size_t fb_native_room(const fb_call *call, int n_threads);
+fb_native_room fb_native_linear_room, fb_native_bmm_room, fb_native_solve_room;
+fb_native_room fb_native_sort_room, fb_native_attention_room;
+fb_native_room fb_native_kv_write_room, fb_native_kv_turn_room, fb_native_kv_read_room;
+/* Of the stack, while fb_kl runs. */
+fb_native_room fb_native_kl_room;
+
 /* fb_parallel, or the caller alone if all the work is less than waking others costs.
  * `work` counts elements touched, about a nanosecond each. */
 void fb_native_loop(fb_native *native, int64_t n, double work, fb_loop *body,
@@ -75,6 +83,9 @@ typedef struct fb_native_weight {
     void *bytes; /* float [N/32][K][32], fb_eight [N/32][K/32], or NULL */
     fb_weight_source source;
 } fb_native_weight;
+
+/* In which form it is kept, without its bytes. */
+fb_native_weight fb_native_weight_like(const fb_weight_source *source);
 
 static inline const fb_native_weight *fb_native_weight_of(const fb_array *array)
 {

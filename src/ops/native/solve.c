@@ -102,6 +102,15 @@ static void solve_items(void *context, int64_t begin, int64_t end, int thread)
     }
 }
 
+size_t fb_native_solve_room(const fb_call *call, int n_threads)
+{
+    const int64_t d = call->in[0].shape[1];
+
+    (void)n_threads;
+    if (fb_array_elements(&call->in[0]) == 0) return 0;
+    return (size_t)(d * (d + COLUMNS)) * sizeof(double);
+}
+
 /* A matrix is looked at where there are no columns, too. */
 fb_status fb_native_cholesky_solve(void *self, const fb_call *call)
 {
@@ -111,7 +120,7 @@ fb_status fb_native_cholesky_solve(void *self, const fb_call *call)
     if (fb_array_elements(&call->in[0]) == 0) return FB_OK;
     s.n = call->in[1].shape[2];
     s.blocks = s.n == 0 ? 1 : (s.n + COLUMNS - 1) / COLUMNS;
-    FB_TRY(fb_native_reserve(self, (size_t)(s.d * (s.d + COLUMNS)) * sizeof(double)));
+    FB_TRY(fb_native_reserve(self, fb_native_solve_room(call, 0)));
     fb_native_loop(self, batch * s.blocks,
                    ((double)fb_array_elements(&call->in[0]) / 6 +
                     (double)fb_array_elements(&call->out)) *

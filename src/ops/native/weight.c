@@ -29,6 +29,11 @@ static enum fb_native_form form_of(const fb_weight_source *source)
     return source->stays ? FB_AT_SOURCE : FB_IN_FLOATS;
 }
 
+fb_native_weight fb_native_weight_like(const fb_weight_source *source)
+{
+    return (fb_native_weight){.form = form_of(source), .source = *source};
+}
+
 size_t fb_weight_size(const fb_weight_source *source)
 {
     const size_t columns = (size_t)source->columns;
@@ -239,7 +244,7 @@ fb_status fb_native_weight_new(void *self, fb_array *array,
     fb_status status;
 
     if (weight == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a weight");
-    *weight = (fb_native_weight){.form = form_of(source), .source = *source};
+    *weight = fb_native_weight_like(source);
     if (weight->form != FB_AT_SOURCE)
         weight->bytes = fb_alloc(FB_ACCOUNT_weights, size);
     if (weight->bytes == NULL && weight->form != FB_AT_SOURCE)

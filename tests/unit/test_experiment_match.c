@@ -1,0 +1,291 @@
+/* test_experiment_match.c - efforts that keep to a quota: what is foretold is what is
+ * charged, and one step more would be too much.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "experiment/match.h"
+
+#include "store/store.h"
+#include "tests/support/near.h"
+#include "tests/support/small_experiment.h"
+
+#define BEGIN                                                                          \
+    "name: small\nmodel: builtin\n"                                                    \
+    "tasks: [{recall: {tokens: 96, pairs: 8, samples: 2}}, "                           \
+    "{recall: {tokens: 180, pairs: 12, samples: 1}}]\n"                                \
+    "budgets: [50%, 25%]\nprotocol: {protect: {sink: 1, recent: 2}}\n"
+#define RULES                                                                          \
+    "rules: [full, random, knorm, 'snapkv:window=24', 'vase:window=24', rkv, "         \
+    "'noncausal:chunk=64', 'compactor(noncausal:chunk=40, leverage:sketch=20)', "      \
+    "'adakv(finch:window=20)', 'caote(snapkv:window=20)', oracle]\n"
+
+enum { MOST_RULES = 16 };
+
+static small s;
+static char folder[TEST_PATH];
+
+static int open_folder(void **state)
+{
+    (void)state;
+    test_folder(folder);
+    return 0;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    small_close(&s);
+    test_folder_remove(folder);
+    return 0;
+}
+
+/* --- efforts --- */
+
+static void expect_effort(const char *written, int64_t most, int64_t step,
+                          const char *wanted)
+{
+    fb_bound_rule *rule, *less, *same;
+
+    assert_ok(fb_rule_parse(&rule, written));
+    assert_int_equal(fb_bound_rule_most_effort(rule), most);
+    assert_ok(fb_bound_rule_with_effort(&less, rule, step));
+    assert_ok(fb_rule_parse(&same, wanted));
+    assert_string_equal(fb_bound_rule_text(less), fb_bound_rule_text(same));
+    fb_bound_rule_free(same);
+    fb_bound_rule_free(less);
+    fb_bound_rule_free(rule);
+}
+
+static void effort_is_lowered_in_proportion_and_not_below_the_least(void **state)
+{
+    (void)state;
+    expect_effort("knorm", -1, 0, "knorm");
+    expect_effort("snapkv:window=32,kernel=7", 32, 10, "snapkv:window=10,kernel=7");
+    expect_effort("snapkv:window=32", 32, 0, "snapkv:window=1");
+    expect_effort("adakv(snapkv:window=32)", 32, 5, "adakv(snapkv:window=5)");
+    expect_effort("blend(snapkv:window=32,tova)", 32, 5, "blend(snapkv:window=5,tova)");
+    expect_effort("compactor(noncausal:chunk=256,leverage:sketch=48)", 256, 64,
+                  "compactor(noncausal:chunk=64,leverage:sketch=12)");
+    expect_effort("expected_attention", 1, 0, "expected_attention:covariance=0");
+    expect_effort("control(merging(snapkv:window=32))", 32, 32,
+                  "control(merging(snapkv:window=32))");
+}
+
+/* --- quotas --- */
+
+/* The largest share that a rule's cells were charged. */
+static double charged(fb_store *store, const fb_results *r, int rule)
+{
+    double most = 0;
+
+    for (int i = 0; i < r->n_cells; i++) {
+        double extra = 0, plain = 0;
+        fb_store_count *counts;
+        int n;
+
+        if (r->cells[i].rule != rule) continue;
+        assert_string_equal(r->cells[i].status, "done");
+        assert_ok(fb_store_read_counts(store, r->cells[i].id, &counts, &n));
+        for (int c = 0; c < n; c++) {
+            const char *scope = counts[c].scope;
+
+            if (strcmp(scope, "signal") == 0 || strcmp(scope, "score") == 0 ||
+                strcmp(scope, "select") == 0)
+                extra += counts[c].flops;
+            else if (strcmp(counts[c].phase, "context") == 0)
+                plain += counts[c].flops;
+        }
+        fb_free(counts);
+        most = fmax(most, extra / plain);
+    }
+    return most;
+}
+
+/* The step of the largest effort that gives `solved`, or -1. */
+static int64_t step_of(const fb_bound_rule *written, const char *solved)
+{
+    for (int64_t step = fb_bound_rule_most_effort(written); step >= 0; step--) {
+        fb_bound_rule *rule;
+        bool is_it;
+
+        assert_ok(fb_bound_rule_with_effort(&rule, written, step));
+        is_it = strcmp(fb_bound_rule_text(rule), solved) == 0;
+        fb_bound_rule_free(rule);
+        if (is_it) return step;
+    }
+    return -1;
+}
+
+/* A rule that was lowered keeps to the quota, and the next effort does not. */
+static void check_lowered(int rule, const char *expression, double quota)
+{
+    fb_bound_rule *written, *next;
+    double now, then;
+    int64_t step;
+
+    assert_ok(fb_rule_parse(&written, expression));
+    step = step_of(written, fb_bound_rule_text(s.spec.rules[rule].rule));
+    assert_true(step >= 0);
+    assert_ok(fb_bound_rule_with_effort(&next, written, step + 1));
+    assert_ok(fb_match_share(s.plan, rule, NULL, &now));
+    assert_ok(fb_match_share(s.plan, rule, next, &then));
+    if (now > quota || then <= quota)
+        fail_msg("%s: %.6f, and with one step more %.6f, of %.6f", expression, now,
+                 then, quota);
+    fb_bound_rule_free(next);
+    fb_bound_rule_free(written);
+}
+
+/* Rules that were lowered, of those of the text; what they were charged is what was told. */
+static int check_quota(const char *text, double quota)
+{
+    char *before[MOST_RULES];
+    const fb_results *r = NULL;
+    fb_run_result result;
+    fb_store *store = NULL;
+    int lowered = 0;
+
+    small_open(&s, text);
+    for (int i = 0; i < s.spec.n_rules; i++)
+        before[i] = fb_strdup(fb_bound_rule_text(s.spec.rules[i].rule));
+    assert_ok(fb_match(s.plan, &s.spec));
+    for (int i = 0; i < s.spec.n_rules; i++) {
+        if (strcmp(before[i], fb_bound_rule_text(s.spec.rules[i].rule)) == 0) continue;
+        check_lowered(i, before[i], quota);
+        lowered++;
+    }
+    (void)unlink(test_path(folder, "a.db"));
+    assert_ok(fb_run(s.plan, s.ops,
+                     &(fb_run_options){.path = test_path(folder, "a.db")}, &result));
+    assert_ok(fb_store_open_read(&store, test_path(folder, "a.db")));
+    assert_ok(fb_store_read(store, NULL, &r));
+    for (int i = 0; i < s.spec.n_rules; i++) {
+        double told;
+
+        fb_free(before[i]);
+        if (fb_spec_is_reference(&s.spec, i)) continue;
+        assert_ok(fb_match_share(s.plan, i, NULL, &told));
+        assert_string_equal(r->rules[i].label, s.spec.rules[i].label);
+        assert_near(charged(store, r, i), told, 1e-12);
+    }
+    fb_results_free(r);
+    fb_store_close(store);
+    return lowered;
+}
+
+static void what_is_lowered_fits_and_one_step_more_would_not(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        check_quota(BEGIN RULES "compute: {mode: matched, quota: 1.5%}\n", 0.015), 2);
+    small_close(&s);
+    assert_int_equal(
+        check_quota(BEGIN RULES "compute: {mode: matched, quota: 5%}\n", 0.05), 3);
+    small_close(&s);
+    assert_int_equal(
+        check_quota(BEGIN RULES "compute: {mode: matched, quota: 1000%}\n", 10), 0);
+}
+
+static void a_stream_keeps_to_it_too(void **state)
+{
+    (void)state;
+    assert_true(check_quota("name: small\nmodel: builtin\n"
+                            "tasks: [{recall: {tokens: 96, pairs: 8, samples: 2}}]\n"
+                            "budgets: [60%]\n"
+                            "protocol: {kind: stream, chunk: 8, interval: 0, "
+                            "protect: {sink: 1, recent: 2}}\n"
+                            "rules: [full, random, 'snapkv:window=12', knorm]\n"
+                            "compute: {mode: matched, quota: 20%}\n",
+                            0.2) == 1);
+}
+
+/* Labels stay; the text of the experiment has the efforts, and is read back as it is. */
+static void the_text_of_the_experiment_gives_the_same_efforts(void **state)
+{
+    char first[FB_HASH_HEX], again[FB_HASH_HEX];
+    fb_text text = {0};
+
+    (void)state;
+    small_open(&s, BEGIN RULES "compute: {mode: matched, quota: 5%}\n");
+    assert_ok(fb_match(s.plan, &s.spec));
+    assert_string_equal(s.spec.rules[6].label, "noncausal:chunk=64");
+    assert_null(strstr(fb_bound_rule_text(s.spec.rules[6].rule), "chunk=64"));
+    assert_ok(fb_spec_hash(&s.spec, first));
+    assert_ok(fb_spec_print(&s.spec, false, &text));
+    small_close(&s);
+    small_open(&s, fb_text_string(&text));
+    fb_text_clear(&text);
+    assert_ok(fb_match(s.plan, &s.spec));
+    assert_ok(fb_spec_hash(&s.spec, again));
+    assert_string_equal(first, again);
+    assert_null(strstr(fb_text_string(&s.plan->matched), "->"));
+    small_close(&s); /* a label that says more than is there belongs to nothing else */
+    assert_fails(
+        small_try(&s, BEGIN "rules: [full, 'snapkv:window=9: snapkv:window=8']\n"),
+        FB_USAGE, "has a '='");
+}
+
+static void what_was_done_is_said(void **state)
+{
+    (void)state;
+    small_open(&s, BEGIN RULES "compute: {mode: matched, quota: 5%}\n");
+    assert_ok(fb_match(s.plan, &s.spec));
+    assert_non_null(
+        strstr(fb_text_string(&s.plan->matched), "\nnoncausal:chunk=64: chunk 64 -> "));
+    assert_non_null(
+        strstr(fb_text_string(&s.plan->matched), ": noncausal chunk 40 -> "));
+    assert_non_null(strstr(fb_text_string(&s.plan->matched),
+                           "above the quota of 5 %, so it stands apart\n"));
+    assert_null(strstr(fb_text_string(&s.plan->matched), "oracle:"));
+    assert_null(strstr(fb_text_string(&s.plan->matched), "random:"));
+}
+
+static void a_quota_that_no_rule_can_keep_is_refused_with_what_they_take(void **state)
+{
+    (void)state;
+    small_open(&s, BEGIN RULES "compute: {mode: matched, quota: 0%}\n");
+    assert_fails(
+        fb_match(s.plan, &s.spec), FB_BUDGET,
+        "compute matched:0%: no rule keeps to the quota, whatever its effort; at "
+        "least they take: knorm 0.");
+    small_close(&s);
+    small_open(&s, BEGIN "rules: [full, random]\n"
+                         "compute: {mode: matched, quota: 0%}\n");
+    assert_ok(fb_match(s.plan, &s.spec)); /* nobody is to keep to it */
+}
+
+static void other_modes_leave_rules_as_they_are(void **state)
+{
+    static const char *const modes[] = {"cap", "report"};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char text[1024];
+
+        (void)snprintf(text, sizeof text, "%scompute: {mode: %s, quota: 0%%}\n",
+                       BEGIN RULES, modes[i]);
+        small_open(&s, text);
+        assert_ok(fb_match(s.plan, &s.spec));
+        assert_string_equal(fb_bound_rule_text(s.spec.rules[6].rule),
+                            "noncausal:chunk=64,scale=none,tail=exact,skip_first=0,"
+                            "skip_last=0");
+        assert_int_equal(s.plan->matched.n, 0);
+        small_close(&s);
+    }
+}
+
+#define test(name) cmocka_unit_test_setup_teardown(name, open_folder, close_all)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(effort_is_lowered_in_proportion_and_not_below_the_least),
+        test(what_is_lowered_fits_and_one_step_more_would_not),
+        test(a_stream_keeps_to_it_too),
+        test(the_text_of_the_experiment_gives_the_same_efforts),
+        test(what_was_done_is_said),
+        test(a_quota_that_no_rule_can_keep_is_refused_with_what_they_take),
+        test(other_modes_leave_rules_as_they_are),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
