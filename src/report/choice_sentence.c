@@ -42,6 +42,16 @@ static void say_costs(fb_saying *s, const fb_candidate *c)
     }
 }
 
+static bool is_over_quota(const fb_choice *choice, const fb_candidate *c)
+{
+    for (int t = 0; t < choice->n_tasks; t++) {
+        const fb_table *table;
+
+        if (fb_choice_row(choice, c, t, &table)->is_over_quota) return true;
+    }
+    return false;
+}
+
 void fb_choice_say_chosen(fb_saying *s)
 {
     const fb_choice *choice = s->choice;
@@ -59,6 +69,12 @@ void fb_choice_say_chosen(fb_saying *s)
         fb_text_puts(&s->line, " It is as good as ");
         fb_choice_say_name(s, &choice->all[choice->best]);
         fb_text_puts(&s->line, " and takes less.");
+    }
+    if (is_over_quota(choice, c)) {
+        fb_text_puts(&s->line,
+                     " It works more than the experiment's compute quota of ");
+        fb_say_percent(&s->line, choice->analysis->quota);
+        fb_text_puts(&s->line, " lets it.");
     }
     fb_choice_end_line(s);
 }

@@ -156,7 +156,12 @@ static inline int64_t results_rule(fb_store *store, const char *label,
 static inline int64_t results_budget(fb_store *store, const char *asked)
 {
     const bool is_full = strcmp(asked, "full") == 0;
-    const fb_store_budget budget = {asked, is_full ? "full" : "ratio", asked};
+    const bool is_tokens = strchr(asked, 't') != NULL;
+    const fb_store_budget budget = {asked,
+                                    is_full     ? "full"
+                                    : is_tokens ? "tokens"
+                                                : "ratio",
+                                    asked};
     int64_t id;
 
     assert_ok(fb_store_put_budget(store, &budget, &id));

@@ -528,6 +528,27 @@ static void bytes_of_a_share_grow_with_the_context(void **state)
     fb_choice_free(choice);
 }
 
+/* Twenty tokens stay twenty tokens; the text that they are chosen from grows. */
+static void a_budget_in_tokens_does_not_grow(void **state)
+{
+    static const char *const both[] = {"20t", "50%"};
+    struct fixture *f = *state;
+    struct results_trial trial = points;
+    fb_limits limits = resident(AT_50);
+    fb_choice *choice;
+
+    trial.budgets = both;
+    put(f, trial);
+    analyse(f);
+    limits.context = 1000;
+    assert_ok(fb_choose(&choice, f->analysis, &limits));
+    assert_near(find(choice, "even", 0)->held_bytes, AT_20, 0);
+    assert_near(find(choice, "even", 0)->granted, AT_20, 0);
+    assert_near(find(choice, "even", 0)->peak_bytes, 2 * FULL_BYTES + AT_20, 0);
+    assert_near(find(choice, "even", 1)->held_bytes, 2 * AT_50, 0);
+    fb_choice_free(choice);
+}
+
 /* --- what has no meaning --- */
 
 static void assert_refused(const struct fixture *f, const fb_limits *limits,
@@ -664,6 +685,33 @@ static void the_sentence_says_what_to_use_and_what_it_takes(void **state)
     assert_says(text, "\nin kvpress: APress()\n");
     assert_says(text, "\nnext: go on\n");
     assert_says(text, f->analysis->signature);
+    fb_free(text);
+}
+
+static double much(int rule, int document)
+{
+    (void)document;
+    return rule == 3 ? 200 : 2; /* strong: a tenth of the pass */
+}
+
+static void a_rule_above_the_quota_of_the_experiment_is_called_so(void **state)
+{
+    struct fixture *f = *state;
+    struct results_trial trial = points;
+    fb_limits limits = resident(AT_50);
+    char *text;
+
+    trial.signals = much;
+    put(f, trial);
+    analyse(f);
+    text = print(f, &limits, NULL, false);
+    assert_says(text, "Use strong at 50 %: ");
+    assert_says(text, "quota of 5 % lets it.");
+    fb_free(text);
+    limits.extra = 0.05;
+    text = print(f, &limits, NULL, false);
+    assert_says(text, "Use cheap at 50 %: ");
+    assert_null(strstr(text, "quota"));
     fb_free(text);
 }
 
@@ -808,10 +856,12 @@ int main(void)
         test(each_unit_has_a_least_quality_of_its_own),
         test(the_nearest_misses_its_limits_by_least),
         test(bytes_of_a_share_grow_with_the_context),
+        test(a_budget_in_tokens_does_not_grow),
         test(limits_that_have_no_meaning_are_refused),
         test(without_the_full_cache_no_share_is_known),
         test(a_task_that_the_model_cannot_do_is_left_out),
         test(the_sentence_says_what_to_use_and_what_it_takes),
+        test(a_rule_above_the_quota_of_the_experiment_is_called_so),
         test(nothing_fits_is_said_with_what_is_missing),
         test(which_task_decides_is_said),
         test(an_unfinished_experiment_is_called_so),
