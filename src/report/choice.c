@@ -97,11 +97,11 @@ static fb_status check_candidates(const fb_choice *choice)
         if (choice->all[i].left == FB_LEFT_not) return FB_OK;
     if (choice->limits.passes != NULL)
         return fb_fail(FB_NOT_FOUND,
-                       "no rule that could be deployed passes --only, with a finished "
-                       "cell in every task");
+                       "no rule passes --only that could be deployed, has a finished "
+                       "cell in every task and had something to choose");
     return fb_fail(FB_NOT_FOUND,
-                   "no rule that could be deployed has a finished cell in "
-                   "every task");
+                   "no rule could be deployed, has a finished cell in every task and "
+                   "had something to choose");
 }
 
 /* --- the whole --- */
