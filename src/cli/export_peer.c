@@ -193,30 +193,41 @@ static void add_json(export *e, int rule, const fb_peer_match *match, const char
 
 /* --- all --- */
 
-static void add_rule(export *e, int rule)
+enum { WHY_BYTES = 256 };
+
+/* The presses of a rule, else why there are none; in what they differ. */
+static void find_match(const export *e, int rule, fb_peer_match *match,
+                       char why[WHY_BYTES], fb_text *differs)
 {
     const bool is_compact = fb_values_is(&e->spec.values, FB_SET_positions, "compact");
-    fb_peer_match match = {0};
     fb_bound_rule *bound = NULL;
-    fb_text differs = {0};
-    char why[256];
 
+    *match = (fb_peer_match){0};
     /* It may be of another version, or of a program of its own. */
     if (fb_rule_parse(&bound, e->results->rules[rule].expression) == FB_OK) {
-        fb_peer_find(&match, e->project, bound, is_compact);
-        (void)snprintf(why, sizeof why, "%s", why_none(bound));
+        fb_peer_find(match, e->project, bound, is_compact);
+        (void)snprintf(why, WHY_BYTES, "%s", why_none(bound));
     } else {
-        (void)snprintf(why, sizeof why, "is no expression here: %.*s",
+        (void)snprintf(why, WHY_BYTES, "is no expression here: %.*s",
                        (int)strcspn(fb_error_message(), "\n"), fb_error_message());
     }
-    if (match.n > 0) add_differences(e, &match, &differs);
+    if (match->n > 0) add_differences(e, match, differs);
+    fb_bound_rule_free(bound);
+}
+
+static void add_rule(export *e, int rule)
+{
+    fb_peer_match match;
+    fb_text differs = {0};
+    char why[WHY_BYTES];
+
+    find_match(e, rule, &match, why, &differs);
     if (e->is_json)
         add_json(e, rule, &match, why, fb_text_string(&differs));
     else
         add_text(e, rule, &match, why, fb_text_string(&differs));
     e->n_rules++;
     fb_text_clear(&differs);
-    fb_bound_rule_free(bound);
 }
 
 /* How the experiment is not run as kvpress runs its presses. */
@@ -269,6 +280,42 @@ static fb_status write_all(export *e)
     FB_TRY(fb_text_status(&e->rows));
     return fb_text_status(e->out);
 }
+
+/* --- one of them --- */
+
+static void add_one(const export *e, int rule, int budget)
+{
+    const ratio r = budget < 0 ? (ratio){0} : ratio_of(e, rule, budget);
+    fb_peer_match match;
+    fb_text differs = {0};
+    char first[64], why[WHY_BYTES];
+
+    find_match(e, rule, &match, why, &differs);
+    print_first(r, first, sizeof first);
+    if (match.n == 0)
+        fb_text_printf(e->out, "none (%s)", why);
+    else
+        fb_peer_print(&match, first, e->out);
+    if (match.n > 0 && r.is_known && !is_one(r))
+        fb_text_printf(e->out, ", compression_ratio from %.4g to %.4g by length",
+                       r.least, r.most);
+    if (differs.n > 0) fb_text_printf(e->out, " (%s)", fb_text_string(&differs));
+    fb_text_clear(&differs);
+}
+
+fb_status fb_export_peer_one(const fb_results *results, const fb_spec *spec, int rule,
+                             int budget, fb_text *out)
+{
+    const export e = {.results = results,
+                      .project = fb_peer_project_find(PROJECT),
+                      .spec = *spec, /* lent */
+                      .out = out};
+
+    add_one(&e, rule, budget);
+    return fb_text_status(out);
+}
+
+/* --- all of them --- */
 
 fb_status fb_export_peer(const fb_results *results, bool is_json, fb_text *out)
 {

@@ -93,6 +93,7 @@ void fb_help_overview(fb_text *out)
     add_command(out, "Compare", "run");
     add_command(out, "", "ask");
     add_command(out, "Understand", "compare");
+    add_command(out, "", "choose");
     add_command(out, "", "report");
     add_command(out, "Trust", "verify");
     add_command(out, "Look up", "rules");

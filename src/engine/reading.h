@@ -36,7 +36,7 @@ struct fb_reading {
     fb_ledger *payer; /* who is charged now; lent to the operators */
     fb_ledger step;   /* of one token behind the context, its attention left out */
     bool has_step;
-    int64_t read_ns;  /* without the checksums of its cache */
+    int64_t read_ns; /* without the checksums of its cache */
     char trace[65], cache_sha256[65];
     /* The full cache's own answer to the last question. */
     char question_sha256[65];

@@ -144,6 +144,7 @@ static fb_status make_tables(fb_analysis *analysis, const fb_analyser *analyser)
             table->budget = budget;
             FB_TRY(fb_analysis_fill(table, analyser));
             FB_TRY(fb_analysis_compare(table, analyser));
+            FB_TRY(fb_analysis_lost(table, analyser));
             if (table->n_rows > 0) continue;
             fb_analysis_clear(table);
             analysis->n_tables--;
@@ -196,6 +197,8 @@ fb_status fb_analyse(fb_analysis **out, fb_store *store, const fb_results *resul
     if (analysis == NULL) return fb_fail(FB_NO_MEMORY, "no memory for the analysis");
     analysis->results = results;
     analysis->baseline = analyser.baseline;
+    analysis->options = analyser.options;
+    analysis->options.baseline = NULL; /* was lent */
     analysis->confidence = analyser.options.confidence;
     analysis->quota = fb_quota_of(results);
     fb_text_init(&text, 0);

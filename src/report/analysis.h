@@ -50,10 +50,21 @@ typedef struct fb_row {
     fb_interval difference_interval;
     double p, p_holm; /* NAN where not tested */
     double sd;        /* of the paired differences */
+    /* How much worse than the full cache, in the metric's unit and paired by sample (for
+     * KL the value itself); NAN without a row of it. */
+    double lost;
+    fb_interval lost_interval;
+    /* Its mean as a share of the full cache's; NAN where lower is better, and where the
+     * full cache itself scores nothing. */
+    double share;
+    fb_interval share_interval;
     fb_verdict verdict;
     char letters[32]; /* "" for references */
     double filled;    /* kept entries / budget entries, mean */
     double kept_bytes, budget_bytes, full_bytes; /* mean per cell */
+    /* The most of its cells: what stays after eviction, what reading and evicting take at
+     * once, what question and answer take beside it. */
+    double held_bytes, peak_bytes, tail_bytes;
     /* What the rule caused (signals, scores, selection) as shares of the plain pass over
      * the context: the mean and the largest of its cells, and the mean by the prices of a
      * kernel that keeps no attention. NAN: unknown. */
@@ -69,7 +80,6 @@ typedef struct fb_row {
     int n_fallback, n_shrunk, n_without_choice, n_first_lost; /* cells marked */
     int n_beyond; /* whose full cache stood beyond what the model was trained for */
     int n_over; /* where question and answer took more beside the budget than it has */
-    double tail_bytes;        /* that they took, at most */
     bool is_without_choice;   /* all of them: not ranked */
     double em, nll, kl, top1; /* means of the side measures; NAN where absent */
 } fb_row;
@@ -105,9 +115,10 @@ typedef struct fb_analysis {
     fb_table *tables;
     fb_failure *failures; /* by task, budget, rule */
     int n_tables, n_failures;
-    int64_t n_done;    /* cells that are finished, of results.planned */
-    int baseline;      /* rule, -1 if there is none */
-    double confidence; /* of intervals and verdicts */
+    int64_t n_done;              /* cells that are finished, of results.planned */
+    int baseline;                /* rule, -1 if there is none */
+    fb_analysis_options options; /* nothing left to default */
+    double confidence;           /* of intervals and verdicts */
     double
         quota; /* of compute, share of the plain pass; infinite: work is only shown */
     /* one sentence that can be repeated; "So far: ..." while cells are missing */

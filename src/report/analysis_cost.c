@@ -71,12 +71,18 @@ static void add_marks(fb_row *row, const fb_result_cell *cell,
     row->n_beyond += cell->budget < 0 && trained > 0 &&
                      sample->context_tokens + sample->question_tokens > trained;
     row->n_over += cell->budget >= 0 && cell->tail_bytes > cell->budget_bytes;
-    row->tail_bytes = fmax(row->tail_bytes, (double)cell->tail_bytes);
     row->n_fallback += cell->fallback;
     row->n_shrunk += cell->shrunk;
     row->n_without_choice +=
         cell->budget >= 0 && cell->evicted > 0 && cell->free_choices == 0;
     row->n_first_lost += fb_result_score(cell, "first_lost", &lost) && lost > 0.5;
+}
+
+static void note_most(fb_row *row, const fb_result_cell *cell)
+{
+    row->held_bytes = fmax(row->held_bytes, (double)cell->kept_bytes);
+    row->peak_bytes = fmax(row->peak_bytes, (double)cell->peak_bytes);
+    row->tail_bytes = fmax(row->tail_bytes, (double)cell->tail_bytes);
 }
 
 static void add_prices(struct sums *sums, const fb_result_cell *cell,
@@ -153,6 +159,7 @@ fb_status fb_analysis_cost(fb_row *row, const fb_table *table,
             if (strcmp(cells[c].status, "done") != 0) continue;
             add_marks(row, &cells[c], &analyser->results->samples[table->samples[s]],
                       trained);
+            note_most(row, &cells[c]);
             FB_TRY(add_cell(&sums, &cells[c], analyser));
         }
         if (n > row->n_seeds) row->n_seeds = n;

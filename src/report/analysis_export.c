@@ -27,10 +27,19 @@ static const struct {
     {"p", offsetof(fb_row, p), fb_text_add_real},
     {"p_holm", offsetof(fb_row, p_holm), fb_text_add_real},
     {"sd", offsetof(fb_row, sd), fb_text_add_real},
+    {"lost", offsetof(fb_row, lost), fb_text_add_real},
+    {"lost_low", offsetof(fb_row, lost_interval.low), fb_text_add_real},
+    {"lost_high", offsetof(fb_row, lost_interval.high), fb_text_add_real},
+    {"share", offsetof(fb_row, share), fb_text_add_real},
+    {"share_low", offsetof(fb_row, share_interval.low), fb_text_add_real},
+    {"share_high", offsetof(fb_row, share_interval.high), fb_text_add_real},
     {"filled", offsetof(fb_row, filled), fb_text_add_real},
     {"kept_bytes", offsetof(fb_row, kept_bytes), fb_text_add_plain},
     {"budget_bytes", offsetof(fb_row, budget_bytes), fb_text_add_plain},
     {"full_bytes", offsetof(fb_row, full_bytes), fb_text_add_plain},
+    {"held_bytes", offsetof(fb_row, held_bytes), fb_text_add_plain},
+    {"peak_bytes", offsetof(fb_row, peak_bytes), fb_text_add_plain},
+    {"tail_bytes", offsetof(fb_row, tail_bytes), fb_text_add_plain},
     {"extra_flops", offsetof(fb_row, extra_flops), fb_text_add_real},
     {"extra_most", offsetof(fb_row, extra_most), fb_text_add_real},
     {"fused_flops", offsetof(fb_row, fused_flops), fb_text_add_real},
@@ -40,7 +49,6 @@ static const struct {
     {"nll", offsetof(fb_row, nll), fb_text_add_real},
     {"kl", offsetof(fb_row, kl), fb_text_add_real},
     {"top1", offsetof(fb_row, top1), fb_text_add_real},
-    {"tail_bytes", offsetof(fb_row, tail_bytes), fb_text_add_plain},
 };
 
 static const struct {

@@ -74,6 +74,22 @@ void fb_say_unfinished(fb_text *text, const fb_analysis *analysis);
 
 FB_MUST_USE fb_status fb_analysis_compare(fb_table *table, const fb_analyser *analyser);
 
+/* What each row lost against the full cache, once the means have their intervals. */
+FB_MUST_USE fb_status fb_analysis_lost(fb_table *table, const fb_analyser *analyser);
+
+/* Two rows of tables of one task, of one budget or of two, on the samples that both
+ * tables have. */
+typedef struct fb_pair {
+    int n_samples, n_documents; /* 0: there are none, and the rest is NAN */
+    double difference;          /* the first minus the second */
+    fb_interval interval;
+    double p;
+} fb_pair;
+
+FB_MUST_USE fb_status fb_analysis_pair(fb_pair *out, const fb_analysis *analysis,
+                                       const fb_table *first, const fb_row *row,
+                                       const fb_table *second, const fb_row *other);
+
 /* --- find: a pure function of tables, one per task, at one budget --- */
 
 typedef enum fb_finding_kind {
@@ -144,6 +160,7 @@ void fb_say_signed(fb_text *text, double value, int digits); /* +1.2, −1.2, 0.
 void fb_say_interval(fb_text *text, fb_interval interval, int digits, bool is_signed);
 void fb_say_p(fb_text *text, double p); /* 0.31, 0.031, <0.001 */
 void fb_say_percent(fb_text *text, double share);
+void fb_say_extra(fb_text *text, double share); /* +1.2 %, <+0.01 %, 0 */
 void fb_say_bytes(fb_text *text, double bytes);
 void fb_say_budget(fb_text *text, const fb_store_budget *budget); /* 20 %, 256 tokens */
 /* Tokens that the model was trained for; 0: unknown. */
@@ -168,6 +185,8 @@ void fb_say_apart(fb_text *text, const fb_analysis *analysis,
 
 /* --- print --- */
 
+/* A line: class, protocol, model, compute. */
+void fb_say_setting(fb_text *text, const fb_analysis *analysis);
 int fb_say_width(const char *text); /* characters: bytes that do not continue one */
 void fb_say_spaces(fb_text *text, int n);
 /* Breaks at spaces, but for those before "%", so that no line has more than 100

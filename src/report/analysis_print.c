@@ -61,7 +61,7 @@ static void say_head(fb_text *text, const fb_analysis *a, const fb_table *table,
         fb_text_puts(text, names[column]);
 }
 
-static void say_extra(fb_text *text, double share)
+void fb_say_extra(fb_text *text, double share)
 {
     if (!isfinite(share)) {
         fb_text_puts(text, "-");
@@ -114,10 +114,10 @@ static void say_cell(fb_text *text, const fb_analysis *a, const fb_table *table,
         fb_say_percent(text, row->filled);
         break;
     case COLUMN_extra:
-        say_extra(text, row->extra_flops);
+        fb_say_extra(text, row->extra_flops);
         break;
     case COLUMN_fused:
-        say_extra(text, row->fused_flops);
+        fb_say_extra(text, row->fused_flops);
         break;
     case COLUMN_COUNT:
         break;
@@ -227,7 +227,7 @@ static void add_verified(fb_text *text, const fb_results *r)
     (void)fb_say_verified(text, r);
 }
 
-static void print_setting(fb_text *text, const fb_analysis *a)
+void fb_say_setting(fb_text *text, const fb_analysis *a)
 {
     const fb_results *r = a->results;
     const size_t from = text->n;
@@ -472,7 +472,7 @@ void fb_analysis_print_text(fb_text *text, const fb_analysis *a)
         fb_say_wrapped(text, a->paragraph);
         fb_text_puts(text, "\n");
     }
-    print_setting(text, a);
+    fb_say_setting(text, a);
     if (fb_say_windows(text, &a->results->model)) fb_text_puts(text, "\n");
     print_failures(text, a, NULL);
     for (int t = 0; t < a->n_tables; t++) {

@@ -76,6 +76,13 @@ static double resampled_mean(const struct document *documents, int n_groups,
     return sum / (double)n;
 }
 
+static void take_quantiles(fb_interval *out, double *values, int n, double confidence)
+{
+    qsort(values, (size_t)n, sizeof *values, by_value);
+    out->low = fb_quantile(values, n, (1 - confidence) / 2);
+    out->high = fb_quantile(values, n, (1 + confidence) / 2);
+}
+
 fb_status fb_bootstrap_mean(fb_interval *out, const double *x, const int *group, int n,
                             int n_groups, double confidence, int replicates,
                             uint64_t seed)
@@ -97,12 +104,65 @@ fb_status fb_bootstrap_mean(fb_interval *out, const double *x, const int *group,
     fb_random_seed(&random, seed, 0);
     for (int r = 0; r < replicates; r++)
         means[r] = resampled_mean(documents, n_groups, &random);
-    qsort(means, (size_t)replicates, sizeof *means, by_value);
-    out->low = fb_quantile(means, replicates, (1 - confidence) / 2);
-    out->high = fb_quantile(means, replicates, (1 + confidence) / 2);
+    take_quantiles(out, means, replicates, confidence);
 done:
     fb_free(means);
     fb_free(documents);
+    return status;
+}
+
+/* Draws one set of documents for both sums; NAN where the lower one is not positive. */
+static double resampled_ratio(const struct document *x, const struct document *y,
+                              int n_groups, fb_random *random)
+{
+    double above = 0, below = 0;
+
+    for (int i = 0; i < n_groups; i++) {
+        const uint64_t drawn = fb_random_below(random, (uint64_t)n_groups);
+
+        above += x[drawn].sum;
+        below += y[drawn].sum;
+    }
+    return below > 0 ? above / below : (double)NAN;
+}
+
+static fb_status resample_ratio(fb_interval *out, const struct document *x,
+                                const struct document *y, int n_groups,
+                                double confidence, int replicates, uint64_t seed)
+{
+    double *ratios =
+        fb_alloc(FB_ACCOUNT_other, fb_size_mul((size_t)replicates, sizeof *ratios));
+    fb_random random;
+    int n = 0;
+
+    if (ratios == NULL)
+        return fb_fail(FB_NO_MEMORY, "no memory for %d resamples", replicates);
+    fb_random_seed(&random, seed, 0);
+    for (int r = 0; r < replicates; r++) {
+        ratios[n] = resampled_ratio(x, y, n_groups, &random);
+        n += !isnan(ratios[n]);
+    }
+    if (n > 0) take_quantiles(out, ratios, n, confidence);
+    fb_free(ratios);
+    return FB_OK;
+}
+
+fb_status fb_bootstrap_ratio(fb_interval *out, const double *x, const double *y,
+                             const int *group, int n, int n_groups, double confidence,
+                             int replicates, uint64_t seed)
+{
+    struct document *above = NULL, *below = NULL;
+    fb_status status;
+
+    FB_ASSERT(confidence > 0 && confidence < 1 && replicates > 0);
+    *out = (fb_interval){(double)NAN, (double)NAN};
+    status = sum_documents(&above, x, group, n, n_groups);
+    if (status == FB_OK) status = sum_documents(&below, y, group, n, n_groups);
+    if (status == FB_OK)
+        status =
+            resample_ratio(out, above, below, n_groups, confidence, replicates, seed);
+    fb_free(above);
+    fb_free(below);
     return status;
 }
 

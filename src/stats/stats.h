@@ -34,6 +34,13 @@ FB_MUST_USE fb_status fb_bootstrap_mean(fb_interval *out, const double *x,
                                         double confidence, int replicates,
                                         uint64_t seed);
 
+/* Likewise of the mean of x over the mean of y, both of the same drawn documents; draws
+ * whose mean of y is not positive do not count, and without others both ends are NAN. */
+FB_MUST_USE fb_status fb_bootstrap_ratio(fb_interval *out, const double *x,
+                                         const double *y, const int *group, int n,
+                                         int n_groups, double confidence,
+                                         int replicates, uint64_t seed);
+
 /* The median of x [n]; the percentile bootstrap of it, values drawn one by one. */
 FB_MUST_USE fb_status fb_median_of(double *out, const double *x, int n);
 FB_MUST_USE fb_status fb_bootstrap_median(fb_interval *out, const double *x, int n,

@@ -156,7 +156,12 @@ static inline int64_t results_rule(fb_store *store, const char *label,
 static inline int64_t results_budget(fb_store *store, const char *asked)
 {
     const bool is_full = strcmp(asked, "full") == 0;
-    const fb_store_budget budget = {asked, is_full ? "full" : "ratio", asked};
+    const bool is_tokens = strchr(asked, 't') != NULL;
+    const fb_store_budget budget = {asked,
+                                    is_full     ? "full"
+                                    : is_tokens ? "tokens"
+                                                : "ratio",
+                                    asked};
     int64_t id;
 
     assert_ok(fb_store_put_budget(store, &budget, &id));
@@ -221,7 +226,16 @@ struct results_trial {
     double signal_flops; /* of the cell at work; 0: 2 */
     const char *compute; /* NULL: cap5 */
     const void *self;
+    /* What else is to be said of a cell; NULL: nothing. */
+    void (*shape)(const struct results_trial *trial, int rule, int budget,
+                  fb_store_cell *cell);
 };
+
+/* Keeps all entries, so that it has no budget. */
+static inline bool results_is_whole(const char *label)
+{
+    return strcmp(label, "full") == 0 || strncmp(label, "quantised", 9) == 0;
+}
 
 static inline void results_put_cell(fb_store *store, const struct results_trial *trial,
                                     fb_store_cell cell, double value)
@@ -276,15 +290,16 @@ static inline void results_put_trial(fb_store *store, const struct results_trial
 
             for (int r = 0; r < trial->n_rules; r++)
                 for (int b = 0; b < trial->n_budgets; b++) {
-                    const bool is_full = strcmp(trial->rules[r], "full") == 0;
+                    const bool is_full = results_is_whole(trial->rules[r]);
                     const double kept = is_full ? 1 : atof(trial->budgets[b]) / 100;
+                    fb_store_cell cell = results_cell(
+                        &ids, sample, rules[r], is_full ? full : budgets[b], kept);
 
                     if (is_full && b > 0) break;
+                    if (trial->shape != NULL) trial->shape(trial, r, b, &cell);
                     if (trial->signals != NULL)
                         at_work.signal_flops = trial->signals(r, d);
-                    results_put_cell(store, &at_work,
-                                     results_cell(&ids, sample, rules[r],
-                                                  is_full ? full : budgets[b], kept),
+                    results_put_cell(store, &at_work, cell,
                                      trial->value(trial, t, r, b, d));
                 }
         }

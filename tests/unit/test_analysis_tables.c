@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "report/analysis_parts.h"
 #include "tests/support/analysed.h"
 
 /* --- rows and samples --- */
@@ -39,6 +40,8 @@ static void costs_are_means_over_the_cells(void **state)
     assert_near(row->budget_bytes, 400 * 128, 0);
     assert_near(row->full_bytes, 2000 * 128, 0);
     assert_near(full->kept_bytes, 2000 * 128, 0);
+    assert_near(row->held_bytes, 400 * 128, 0);
+    assert_near(row->peak_bytes, 2000 * 128, 0);
     assert_near(row->extra_flops, 4.0 / 2000, 1e-15);
     assert_near(full->extra_flops, 0, 0);
     assert_near(row->extra_most, 4.0 / 2000, 1e-15);
@@ -219,7 +222,87 @@ static void a_rule_without_any_choice_is_marked_and_not_ranked(void **state)
     fb_free(text);
 }
 
-/* --- other experiments in the file --- */
+/* --- what was lost --- */
+
+static void make_anew(struct fixture *f)
+{
+    fb_analysis_free(f->analysis);
+    fb_results_free(f->results);
+    fb_store_close(f->store);
+    f->analysis = NULL;
+    f->results = NULL;
+    assert_int_equal(unlink(f->path), 0);
+    assert_ok(fb_store_open(&f->store, f->path));
+}
+
+static double points_value(const struct results_trial *trial, int task, int rule,
+                           int budget, int document)
+{
+    return 40 + 4 * (document % 3) -
+           100 * plain_value(trial, task, rule, budget, document) / 5;
+}
+
+/* The difference from the full cache as baseline is what was lost, the other way round. */
+static void what_was_lost_is_the_difference_from_the_full_cache(void **state)
+{
+    struct fixture *f = *state;
+    struct results_trial trial = plain;
+
+    trial.value = points_value;
+    trial.metric = "f1";
+    trial.higher_is_better = true;
+    trial.baseline = "full";
+    results_put_trial(f->store, &trial);
+    analyse(f);
+    for (int t = 0; t < f->analysis->n_tables; t++)
+        for (int r = 0; r < 4; r++) {
+            const fb_row *row = &f->analysis->tables[t].rows[r];
+
+            assert_near(row->lost, -row->difference, 0);
+            assert_near(row->lost_interval.low, -row->difference_interval.high, 1e-12);
+            assert_near(row->lost_interval.high, -row->difference_interval.low, 1e-12);
+            assert_near(row->share, row->mean / f->analysis->tables[t].rows[0].mean, 0);
+            assert_true(row->share_interval.low <= row->share);
+            assert_true(row->share <= row->share_interval.high);
+        }
+    assert_near(f->analysis->tables[0].rows[0].share_interval.low, 1, 0);
+}
+
+static void a_loss_in_nats_is_no_share(void **state)
+{
+    struct fixture *f = *state;
+    struct results_trial trial = plain;
+    const fb_row *row;
+
+    trial.metric = "nll";
+    results_put_trial(f->store, &trial);
+    analyse(f);
+    row = &f->analysis->tables[0].rows[1];
+    assert_near(row->lost, row->mean, 1e-15); /* the full cache's are 0 */
+    assert_near(row->lost_interval.high, row->mean_interval.high, 1e-15);
+    assert_true(isnan(row->share) && isnan(row->share_interval.low));
+}
+
+static void without_the_full_cache_only_kl_is_known_to_be_lost(void **state)
+{
+    static const char *const some[] = {"random", "x"};
+    struct fixture *f = *state;
+    struct results_trial trial = plain;
+
+    trial.rules = some;
+    trial.n_rules = 2;
+    results_put_trial(f->store, &trial);
+    analyse(f);
+    assert_near(f->analysis->tables[0].rows[0].lost,
+                f->analysis->tables[0].rows[0].mean, 0);
+    make_anew(f);
+    trial.metric = "nll";
+    results_put_trial(f->store, &trial);
+    analyse(f);
+    assert_true(isnan(f->analysis->tables[0].rows[0].lost));
+}
+
+/* --- two rows --- */
 
 static const fb_row *row_of(const struct fixture *f, int table, const char *label)
 {
@@ -232,22 +315,62 @@ static const fb_row *row_of(const struct fixture *f, int table, const char *labe
     return NULL;
 }
 
+/* Within a table a pair is what the table says of a row and the baseline. */
+static void a_pair_is_compared_as_its_table_does(void **state)
+{
+    struct fixture *f = *state;
+    const fb_table *table;
+    fb_pair pair;
+
+    analyse_plain(f);
+    table = &f->analysis->tables[0];
+    for (int r = 0; r < table->n_rows; r++) {
+        const fb_row *row = &table->rows[r];
+
+        assert_ok(fb_analysis_pair(&pair, f->analysis, table, row, table,
+                                   &table->rows[table->baseline]));
+        assert_int_equal(pair.n_samples, table->n_samples);
+        assert_int_equal(pair.n_documents, table->n_documents);
+        assert_near(pair.difference, row->difference, 0);
+        assert_near(pair.interval.low, row->difference_interval.low, 0);
+        assert_near(pair.interval.high, row->difference_interval.high, 0);
+        if (!isnan(row->p)) assert_near(pair.p, row->p, 0);
+    }
+}
+
+/* One cell of the first budget failed: that document counts in neither. */
+static void across_budgets_a_pair_has_the_common_samples(void **state)
+{
+    struct fixture *f = *state;
+    struct results_trial trial = plain;
+    const fb_table *first, *second;
+    fb_pair pair;
+
+    trial.value = failing_value;
+    results_put_trial(f->store, &trial);
+    analyse(f);
+    first = &f->analysis->tables[0];
+    second = &f->analysis->tables[1];
+    assert_int_equal(first->task, second->task);
+    for (int turn = 0; turn < 2; turn++) {
+        assert_ok(fb_analysis_pair(
+            &pair, f->analysis, turn == 0 ? first : second, row_of(f, turn, "snapkv"),
+            turn == 0 ? second : first, row_of(f, 1 - turn, "snapkv")));
+        assert_int_equal(pair.n_samples, 7);
+        assert_int_equal(pair.n_documents, 7);
+        /* 0.1 less at the larger budget, whatever the document */
+        assert_near(pair.difference, turn == 0 ? 0.1 : -0.1, 1e-12);
+        assert_near(pair.p, 2.0 / 128, 0);
+    }
+}
+
+/* --- other experiments in the file --- */
+
 static void copy_rows(const struct fixture *f, fb_row out[4][4])
 {
     for (int t = 0; t < 4; t++)
         for (int r = 0; r < 4; r++)
             out[t][r] = *row_of(f, t, labels[r]);
-}
-
-static void make_anew(struct fixture *f)
-{
-    fb_analysis_free(f->analysis);
-    fb_results_free(f->results);
-    fb_store_close(f->store);
-    f->analysis = NULL;
-    f->results = NULL;
-    assert_int_equal(unlink(f->path), 0);
-    assert_ok(fb_store_open(&f->store, f->path));
 }
 
 /* Rules have another order where another experiment has put them there before. */
@@ -365,6 +488,11 @@ int main(void)
         test(samples_of_one_document_are_resampled_together),
         test(seeds_are_averaged_within_a_sample),
         test(a_rule_without_any_choice_is_marked_and_not_ranked),
+        test(what_was_lost_is_the_difference_from_the_full_cache),
+        test(a_loss_in_nats_is_no_share),
+        test(without_the_full_cache_only_kl_is_known_to_be_lost),
+        test(a_pair_is_compared_as_its_table_does),
+        test(across_budgets_a_pair_has_the_common_samples),
         test(numbers_do_not_depend_on_what_else_is_in_the_file),
         test(the_baseline_is_the_one_asked_for_else_the_stored_one),
         test(else_it_is_random),

@@ -122,6 +122,44 @@ static void equal_values_give_an_interval_of_no_width(void **state)
     assert_near(got.high, 0.25, 0);
 }
 
+static void a_share_of_a_constant_is_a_mean(void **state)
+{
+    const double x[5] = {1, 0.5, 0.25, 3, 0}, y[5] = {2, 2, 2, 2, 2};
+    fb_interval share, mean;
+
+    (void)state;
+    assert_int_equal(fb_bootstrap_ratio(&share, x, y, NULL, 5, 5, 0.9, 500, 7), FB_OK);
+    assert_int_equal(fb_bootstrap_mean(&mean, x, NULL, 5, 5, 0.9, 500, 7), FB_OK);
+    assert_near(share.low, mean.low / 2, 1e-15);
+    assert_near(share.high, mean.high / 2, 1e-15);
+}
+
+/* Of two documents there are three shares: 1/2, 4/6 and 3/4. Drawn apart, 1/4 and 3/2. */
+static void both_sides_of_a_share_are_drawn_together(void **state)
+{
+    const double x[2] = {1, 3}, y[2] = {2, 4};
+    fb_interval got;
+
+    (void)state;
+    assert_int_equal(fb_bootstrap_ratio(&got, x, y, NULL, 2, 2, 0.95, 1000, 1), FB_OK);
+    assert_near(got.low, 0.5, 0);
+    assert_near(got.high, 0.75, 0);
+}
+
+static void a_share_of_nothing_is_not_known(void **state)
+{
+    const double x[2] = {1, 3}, y[2] = {0, 0}, once[2] = {0, 6};
+    fb_interval got;
+
+    (void)state;
+    assert_int_equal(fb_bootstrap_ratio(&got, x, y, NULL, 2, 2, 0.95, 100, 1), FB_OK);
+    assert_true(isnan(got.low) && isnan(got.high));
+    assert_int_equal(fb_bootstrap_ratio(&got, x, once, NULL, 2, 2, 0.95, 1000, 1),
+                     FB_OK);
+    assert_near(got.low, 0.5, 0); /* what drew the first alone does not count */
+    assert_near(got.high, 4.0 / 6, 0);
+}
+
 static void exact_sign_flips_walk_all_patterns(void **state)
 {
     json_t *root = golden_load("tests/golden/stats/permutation.json");
@@ -220,6 +258,8 @@ static void no_values_are_refused(void **state)
     assert_string_equal(fb_error_message(), "there are no values to test");
     assert_int_equal(fb_bootstrap_mean(&interval, &x, NULL, 0, 0, 0.95, 99, 1),
                      FB_USAGE);
+    assert_int_equal(fb_bootstrap_ratio(&interval, &x, &x, NULL, 0, 0, 0.95, 99, 1),
+                     FB_USAGE);
 }
 
 static void no_memory_is_said_and_nothing_leaks(void **state)
@@ -235,6 +275,11 @@ static void no_memory_is_said_and_nothing_leaks(void **state)
         assert_int_equal(fb_bootstrap_mean(&interval, x, NULL, 3, 3, 0.95, 9, 1),
                          FB_NO_MEMORY);
     }
+    for (int64_t n = 1; n <= 3; n++) {
+        fb_memory_fail_at(n);
+        assert_int_equal(fb_bootstrap_ratio(&interval, x, x, NULL, 3, 3, 0.95, 9, 1),
+                         FB_NO_MEMORY);
+    }
     fb_memory_fail_at(1);
     assert_int_equal(fb_sign_flip(&p, x, NULL, 3, 3, 9, 1), FB_NO_MEMORY);
     fb_memory_fail_at(0);
@@ -248,6 +293,9 @@ int main(void)
         cmocka_unit_test(a_seeded_bootstrap_gives_the_reference_interval),
         cmocka_unit_test(documents_are_resampled_whole),
         cmocka_unit_test(equal_values_give_an_interval_of_no_width),
+        cmocka_unit_test(a_share_of_a_constant_is_a_mean),
+        cmocka_unit_test(both_sides_of_a_share_are_drawn_together),
+        cmocka_unit_test(a_share_of_nothing_is_not_known),
         cmocka_unit_test(exact_sign_flips_walk_all_patterns),
         cmocka_unit_test(documents_are_flipped_whole),
         cmocka_unit_test(more_than_twenty_documents_are_flipped_at_random),
