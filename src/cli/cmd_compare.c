@@ -187,8 +187,8 @@ const fb_command fb_command_compare = {
         "backend changes anything: kept sets, answers and scores of two runs, cell by "
         "cell.",
     .reading = (const char *const[]){FB_LETTER_WORDS, FB_QUOTA_WORDS, FB_MEMORY_WORDS,
-                                     FB_ACROSS_WORDS,
-                                     FB_CLASS_WORDS, FB_SIGNATURE_WORDS, NULL},
+                                     FB_ACROSS_WORDS, FB_CLASS_WORDS,
+                                     FB_SIGNATURE_WORDS, NULL},
     .examples = "flexbudget compare results.db --baseline h2o\n"
                 "flexbudget compare cpu.db gpu.db --across-backends\n"
                 "flexbudget compare results.db --json",

@@ -158,7 +158,7 @@ static fb_status check_memory(const fb_bench *b)
     const double limit = (double)fb_run_limit(&plan, &limits);
     const fb_question question = {.n_prompt = 1};
     const fb_answer_options how = {.generate = true, .max_tokens = b->options.answer};
-    double own = 0, need;
+    double own = 0, reading, need;
 
     for (int i = 0; i < b->n_arms; i++) {
         const fb_cell cell = {
@@ -167,7 +167,8 @@ static fb_status check_memory(const fb_bench *b)
 
         if (bytes > own) own = bytes;
     }
-    need = fb_run_bytes_now() + own + fb_run_reading_bytes(&plan, b->options.context) +
+    FB_TRY(fb_run_reading_bytes(&plan, b->options.context, &reading));
+    need = fb_run_bytes_now() + own + reading +
            (double)fb_answer_bytes(fb_model_get_facts(b->model), b->shape.type,
                                    &question, &how);
     if (need > limit)

@@ -38,9 +38,9 @@ typedef struct group {
     size_t keeps[MOST][FB_ACCOUNT_COUNT];
     int n;
     fb_gauge asking;
-    bool is_last;                /* these are the last cells of a document with one question */
-    fb_variant *twin;            /* in an arena of its own; NULL: nobody has a mask */
-    int twin_of;                 /* the first with a mask */
+    bool is_last;     /* these are the last cells of a document with one question */
+    fb_variant *twin; /* in an arena of its own; NULL: nobody has a mask */
+    int twin_of;      /* the first with a mask */
     fb_variant *asked[MOST + 1]; /* the batch at work; the last may be the twin */
     fb_answer answer[MOST + 1];  /* of `asked` */
 } group;

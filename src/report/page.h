@@ -34,8 +34,8 @@ void fb_page_tasks(fb_page *page);         /* distance to the full cache, by tas
 void fb_page_samples(fb_page *page);
 /* The table row below that of a sample; it opens in place. */
 void fb_page_answers(const fb_page *page, int sample, int n_columns);
-void fb_page_memory(fb_page *page);     /* where it was, and what the budget bounds */
-void fb_page_trust(fb_page *page); /* the class, its conditions, what was verified */
+void fb_page_memory(fb_page *page); /* where it was, and what the budget bounds */
+void fb_page_trust(fb_page *page);  /* the class, its conditions, what was verified */
 void fb_page_everything(fb_page *page); /* rules, bytes, settings, machine, signature */
 void fb_page_data(const fb_page *page); /* JSON for the charts */
 /* Below all experiments: two of them across their backends. */

@@ -116,10 +116,12 @@ static void check_peak(const fb_bound_rule *rule, numbers *r, int64_t n, int64_t
 
     if (entries <= chunk) return; /* refused */
     begin_steps(budget * (size_t)k);
-    assert_ok(fb_stream_in(
-        &variant, reading, &seeded, ids, &protect,
-        &(fb_pace){
-            .k = entries, .chunk = chunk, .interval = interval, .pays_state = true, .keeps_scores = keeps}));
+    assert_ok(fb_stream_in(&variant, reading, &seeded, ids, &protect,
+                           &(fb_pace){.k = entries,
+                                      .chunk = chunk,
+                                      .interval = interval,
+                                      .pays_state = true,
+                                      .keeps_scores = keeps}));
     end_steps();
     holds(fb_variant_bytes(variant) <= budget * (size_t)k);
     holds(fb_variant_bytes(variant) ==
