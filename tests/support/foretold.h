@@ -62,7 +62,7 @@ static inline fb_variant *foretold_evict(fb_reading *reading,
     pace.k = cell->k;
     if (pace.pays_state)
         pace.k = fb_stream_entries(fb_model_get_facts(cell->model), cell->engine.cache,
-                                   cell->rule, cell->k);
+                                   cell->rule, cell->k, pace.keeps_scores);
     if (cell->streams) {
         assert_ok(fb_stream_in(&variant, reading, &rule, ids, &cell->protect, &pace));
         return variant;

@@ -57,8 +57,8 @@ static int stream_differs(const fb_pace *pace)
         foretold_open(&the, model_path, &cell);
         cell.streams = true;
         cell.pace = *pace;
-        if (fb_stream_entries(fb_model_get_facts(cell.model), FB_F16, cell.rule, KEPT) >
-            CHUNK) {
+        if (fb_stream_entries(fb_model_get_facts(cell.model), FB_F16, cell.rule, KEPT,
+                              pace->keeps_scores) > CHUNK) {
             n += foretold_differs(&the, &cell, &text);
             streamed++;
         }
