@@ -112,9 +112,10 @@ typedef struct fb_question {
 /* What answers to `question` are compared with, if there is a reference: the full cache's
  * own. It is made when it is needed, or here. */
 FB_MUST_USE fb_status fb_meet(fb_reading *reading, const fb_question *question);
-/* Gives the full cache back. From then on nothing is evicted from it or foreseen, and only
- * variants that are alone answer, and only the question that was met. */
-void fb_reading_let_go(fb_reading *reading);
+/* Gives the full cache back, once one token behind it has been counted (fb_step_work). From
+ * then on nothing is evicted from it or foreseen, and only variants that are alone answer, and
+ * only the question that was met. Where it fails the cache stays. */
+FB_MUST_USE fb_status fb_reading_let_go(fb_reading *reading);
 
 /* The teacher-forced pass of the question on the full cache: sets the scores of the
  * rules that read the future, for this question (replacing those of the last). */

@@ -466,10 +466,12 @@ const fb_cache *fb_reading_cache(const fb_reading *reading)
     return reading->cache;
 }
 
-void fb_reading_let_go(fb_reading *reading)
+fb_status fb_reading_let_go(fb_reading *reading)
 {
+    FB_TRY(fb_step_count(reading));
     fb_cache_free(reading->cache);
     reading->cache = NULL;
+    return FB_OK;
 }
 
 int64_t fb_reading_tokens(const fb_reading *reading)

@@ -60,4 +60,7 @@ FB_MUST_USE fb_status fb_reading_replay(fb_reading *reading, const int32_t *ids)
 FB_MUST_USE fb_status fb_reading_answer(fb_reading *reading,
                                         const fb_question *question, bool foresee);
 
+/* Counts one token behind the context, once (step.c). */
+FB_MUST_USE fb_status fb_step_count(fb_reading *reading);
+
 #endif

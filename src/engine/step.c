@@ -61,6 +61,11 @@ static fb_status count_token(fb_reading *reading)
     return status;
 }
 
+fb_status fb_step_count(fb_reading *reading)
+{
+    return reading->has_step ? FB_OK : count_token(reading);
+}
+
 /* --- attention --- */
 
 /* Entries of kv head g that the token sees. */
@@ -104,7 +109,7 @@ fb_status fb_step_work(fb_reading *reading, const fb_variant *variant, int64_t n
     fb_count model, moved;
     double entries = 0;
 
-    if (!reading->has_step) FB_TRY(count_token(reading));
+    FB_TRY(fb_step_count(reading));
     *attention = (fb_count){0};
     model = fb_ledger_total(&reading->step, FB_PHASE_decode, FB_SCOPE_model);
     moved = fb_ledger_total(&reading->step, FB_PHASE_decode, FB_SCOPE_attention);

@@ -226,9 +226,8 @@ static void let_go(group *g)
     for (int i = 0; i < g->n; i++)
         are_alone = are_alone && fb_variant_is_alone(g->variant[i]);
     if (!are_alone) return;
-    if (fb_meet(g->run->reading, &g->question) == FB_OK)
-        fb_reading_let_go(g->run->reading);
-    else
+    if (fb_meet(g->run->reading, &g->question) != FB_OK ||
+        fb_reading_let_go(g->run->reading) != FB_OK)
         fb_ops_reset(g->run->ops);
 }
 

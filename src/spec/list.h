@@ -70,7 +70,7 @@ FB_SETTING(chunk, "protocol.chunk", "chunk", 0, INT, "64", 1, 65536, NULL, NULL,
 FB_SETTING(interval, "protocol.interval", "interval", 0, INT, "64", 0, 65536, NULL, NULL,
            "TOKENS", HOW, false, "stream: evict before so many tokens of an answer; 0: question and answer stand beside the budget")
 FB_SETTING(rescore, "protocol.rescore", "rescore", 0, WORD, "all", 0, 0, "all|new", NULL,
-           "WHICH", HOW, false, "stream: entries scored at an eviction: all, or those that have no score yet")
+           "WHICH", HOW, false, "stream: entries scored at an eviction: all, or new: those that have no score yet")
 FB_SETTING(layers, "protocol.layers", NULL, 0, LATER, "", 0, 0, NULL, NULL,
            "WHICH", HOW, false, "rules evict from all layers without a window")
 FB_SETTING(metadata, "memory.metadata", "metadata", 0, WORD, "charged", 0, 0, "charged|free", NULL,

@@ -86,7 +86,7 @@ static void keeps_a_quarter(rig *r, const char *expression, bool is_even)
     assert_ok(fb_evict(&variant, reading, 0, &usual, 0, KEPT));
     assert_ok(fb_meet(reading, &question));
     assert_int_equal(kv_now() - before, full + full / 4);
-    fb_reading_let_go(reading);
+    assert_ok(fb_reading_let_go(reading));
     assert_null(fb_reading_cache(reading));
     assert_int_equal(kv_now() - before, full / 4); /* measured, and what was declared */
     assert_int_equal(kv_now() - before, fb_variant_bytes(variant));
@@ -135,7 +135,7 @@ static void C01_what_was_given_back_is_not_missed(void **state)
     assert_ok(fb_evict(&variant, reading, 0, &usual, 0, KEPT));
     assert_true(fb_variant_is_alone(variant));
     assert_ok(fb_answer_group(reading, &variant, 1, &question, &options, &before));
-    fb_reading_let_go(reading);
+    assert_ok(fb_reading_let_go(reading));
     assert_ok(fb_answer_group(reading, &variant, 1, &question, &options, &after));
     assert_true(fb_answer_is_same(&before, &after));
     fb_answer_clear(&before);
