@@ -214,6 +214,14 @@ static fb_status grow(void *self, const fb_growth *growth)
     return is_stopped(a) ? fb_fail(FB_STOPPED, "stopped on request") : FB_OK;
 }
 
+/* Where no answer is read from the full cache it is given back. */
+static void let_go(asking *a)
+{
+    for (int i = 0; i < a->ask->n; i++)
+        if (!fb_variant_is_alone(a->variants[i])) return;
+    fb_reading_let_go(a->reading);
+}
+
 static fb_status answer_all(asking *a)
 {
     const fb_plan_sample *sample = &a->ask->plan->samples[0];
@@ -227,6 +235,7 @@ static fb_status answer_all(asking *a)
     options.is_done = is_done;
     options.watch = grow;
     options.self = a;
+    if (question.n_answer == 0) let_go(a);
     a->begin_ns = fb_time_ns();
     status =
         fb_answer_group(a->reading, a->variants, a->ask->n, &question, &options, out);

@@ -344,6 +344,35 @@ static void two_hundred_questions_take_the_memory_of_one(void **state)
     close_asked(&a);
 }
 
+/* Keys and values while the first answer grows. */
+static void note_kv(void *self, const fb_ask *ask)
+{
+    if (ask->answers[0].n_ids > 0) *(size_t *)self = fb_memory_now(FB_ACCOUNT_kv);
+}
+
+static void the_full_cache_goes_where_no_answer_reads_it(void **state)
+{
+    static const char *const rules[] = {"full,knorm", "knorm,snapkv:window=4"};
+    const size_t before = fb_memory_now(FB_ACCOUNT_kv);
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const setting other[] = {{FB_SET_rules, rules[i]}, {FB_SET_COUNT, NULL}};
+        size_t held = 0, kept = 0, tails;
+        const fb_ask_options options = {.watch = note_kv, .self = &held};
+        asked a;
+
+        assert_ok(open_asked(&a, &usual_question, other));
+        assert_ok(fb_ask_run(&a.ask, a.ops, &options));
+        for (int v = 0; v < a.ask.n; v++)
+            kept += a.ask.answers[v].kept_bytes; /* `full` keeps that of the reading */
+        tails = held - before - kept;
+        assert_true(held > before + kept && tails < (size_t)a.ask.full_bytes);
+        close_asked(&a);
+    }
+    assert_int_equal(fb_memory_now(FB_ACCOUNT_kv), before);
+}
+
 /* From the third token of the first answer on, no allocation succeeds. */
 static void allow_no_more(void *self, const fb_ask *ask)
 {
@@ -429,6 +458,7 @@ int main(void)
         cmocka_unit_test(a_stop_string_ends_an_answer_and_is_no_part_of_it),
         cmocka_unit_test(difference_is_told_as_far_as_it_is_known),
         cmocka_unit_test(what_is_there_stays_when_it_is_stopped),
+        cmocka_unit_test(the_full_cache_goes_where_no_answer_reads_it),
         cmocka_unit_test(two_hundred_questions_take_the_memory_of_one),
         cmocka_unit_test(a_token_allocates_nothing),
         cmocka_unit_test(too_little_memory_is_refused_before_it_is_used),
