@@ -1,6 +1,6 @@
 /* test_alone.c - the torch backend does everything itself.
  *
- * This program has no native backend: the one defined here ends it, so that no kernel of
+ * This program has no native backend: those defined here end it, so that no kernel of
  * src/ops/native_*.c is even linked (run_program.py looks). Every kernel that runs calls
  * the library, and of its functions none that is loaded says where a tensor's numbers lie.
  * (PyTorch's device "meta", whose tensors have shapes alone, lacks index_select outside of
@@ -48,6 +48,8 @@ static fb_kernel *const traps[FB_OP_COUNT] = {
 };
 
 const fb_backend fb_backend_native = {.name = "native", .open = trap, .kernels = traps};
+/* The one without numbers asks the native kernels how much memory they take. */
+const fb_backend fb_backend_shape = {.name = "shape", .open = trap, .kernels = traps};
 
 /* Bytes of a weight, for the memory that a model is said to take. */
 size_t fb_weight_size(const fb_weight_source *source)
