@@ -45,7 +45,11 @@ static fb_status gather(fb_stream *s, int64_t layer, const fb_kept *kept,
     const int64_t n = count_scored(kept, first, scored), shape[] = {heads, n};
     int64_t *index;
 
-    if (n == 0) return FB_OK;
+    if (n == 0) {
+        fb_release(ops, s->kept_scores[layer]);
+        s->kept_scores[layer] = FB_NONE;
+        return FB_OK;
+    }
     index = fb_alloc(FB_ACCOUNT_scratch, (size_t)(heads * n) * sizeof *index);
     if (index == NULL) return fb_fail(FB_NO_MEMORY, "no memory for kept scores");
     for (int64_t g = 0; g < heads; g++) {
@@ -55,7 +59,7 @@ static fb_status gather(fb_stream *s, int64_t layer, const fb_kept *kept,
     }
     fb_scope_open(ops);
     from = fb_gather(ops, from, fb_from_host(ops, FB_I64, 2, shape, index));
-    s->kept_scores[layer] = fb_persist(ops, FB_ACCOUNT_rule_state, from);
+    s->kept_scores[layer] = fb_persist_over(ops, s->keeps, s->kept_scores[layer], from);
     fb_scope_close(ops);
     fb_free(index);
     return fb_ops_status(ops);
@@ -64,13 +68,11 @@ static fb_status gather(fb_stream *s, int64_t layer, const fb_kept *kept,
 fb_status fb_stream_keep_scores(fb_stream *s, int64_t layer, const fb_kept *kept)
 {
     fb_ops *ops = s->view.engine->ops;
-    const fb_tensor before = s->kept_scores[layer];
-    const fb_tensor now = s->scores[layer].id != 0 ? s->scores[layer] : before;
+    const fb_tensor now =
+        s->scores[layer].id != 0 ? s->scores[layer] : s->kept_scores[layer];
     fb_status status = FB_OK;
 
-    s->kept_scores[layer] = FB_NONE;
     if (s->keeps_scores && now.id != 0) status = gather(s, layer, kept, now);
-    fb_release(ops, before);
     fb_release(ops, s->scores[layer]);
     s->scores[layer] = FB_NONE;
     return status;
