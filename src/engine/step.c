@@ -101,7 +101,7 @@ fb_status fb_step_work(fb_reading *reading, const fb_variant *variant, int64_t n
 {
     const fb_engine *engine = reading->engine;
     const fb_model_facts *facts = engine->facts;
-    const double group = (double)(facts->heads / facts->kv_heads);
+    const int64_t group = facts->heads / facts->kv_heads;
     const double queries =
         2.0 * (double)(facts->heads * facts->head_dim) * sizeof(float);
     fb_count *attention =
@@ -117,7 +117,7 @@ fb_status fb_step_work(fb_reading *reading, const fb_variant *variant, int64_t n
         for (int64_t g = 0; g < facts->kv_heads; g++)
             entries += (double)seen(variant, &facts->layer[l], g, n_prompt, answer);
     *flops_out = model.flops + moved.flops +
-                 entries * group * fb_attention_flops(facts->head_dim);
+                 entries * (double)group * fb_attention_flops(facts->head_dim);
     *bytes_out = model.bytes + moved.bytes + (double)facts->layers * queries +
                  entries * (double)fb_entry_bytes(&engine->all) - packed_less(variant);
     return FB_OK;

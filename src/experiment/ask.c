@@ -219,7 +219,7 @@ static void let_go(asking *a)
 {
     for (int i = 0; i < a->ask->n; i++)
         if (!fb_variant_is_alone(a->variants[i])) return;
-    fb_reading_let_go(a->reading);
+    if (fb_reading_let_go(a->reading) != FB_OK) fb_ops_reset(a->ops); /* it stays */
 }
 
 static fb_status answer_all(asking *a)

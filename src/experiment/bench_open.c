@@ -110,9 +110,9 @@ static fb_status add_arms(fb_bench *b)
 {
     const fb_spec *spec = b->spec;
 
-    b->arms = fb_zalloc(
-        FB_ACCOUNT_other,
-        fb_size_mul((size_t)(spec->n_rules * (spec->n_budgets + 1)), sizeof *b->arms));
+    b->arms = fb_zalloc(FB_ACCOUNT_other, fb_size_mul((size_t)spec->n_rules *
+                                                          ((size_t)spec->n_budgets + 1),
+                                                      sizeof *b->arms));
     if (b->arms == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a bench");
     for (int r = 0; r < spec->n_rules; r++) {
         const bool keeps_all = choices_of(b, r)->keeps_all;

@@ -54,7 +54,7 @@ static fb_status find_calls(fb_trial *t)
 
     if (t->calls > 1) return FB_OK;
     FB_TRY(run(t));
-    fit = (double)(stretch_ns / 4) / (double)(fb_time_ns() - begin + 1);
+    fit = (double)stretch_ns / 4 / (double)(fb_time_ns() - begin + 1);
     t->calls = fit < 1 ? 1 : fit > CALLS ? CALLS : (int)fit;
     return FB_OK;
 }

@@ -218,7 +218,7 @@ static fb_status hash_kept(const fb_store_kept *rows, int n, char out[FB_HASH_HE
     }
     for (int i = 0; i < n; i++) {
         count[i] = rows[i].n;
-        position[i] = (int32_t *)(uintptr_t)rows[i].position; /* only read */
+        memcpy(&position[i], &rows[i].position, sizeof position[i]); /* only read */
     }
     fb_kept_sha256(&kept, out);
     fb_free(count);

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 
-static const char nowhere; /* what a hollow stack gives */
+static char nowhere; /* what a hollow stack gives */
 
 enum { ALIGNMENT = 64, FIRST_BLOCK = 1 << 20, LARGEST_BLOCK = 64 << 20 };
 
@@ -74,8 +74,7 @@ void *fb_stack_take(fb_stack *stack, size_t size)
         stack->top = next;
         stack->used = 0;
     }
-    taken = stack->is_hollow ? (void *)(uintptr_t)&nowhere
-                             : stack->blocks[stack->top].bytes + stack->used;
+    taken = stack->is_hollow ? &nowhere : stack->blocks[stack->top].bytes + stack->used;
     stack->used += size;
     return taken;
 }

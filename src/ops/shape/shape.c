@@ -18,7 +18,7 @@ typedef struct fb_shape {
     fb_stack stack;
 } fb_shape;
 
-static const char places[FB_ACCOUNT_COUNT]; /* addresses alone: one for each account */
+static char places[FB_ACCOUNT_COUNT]; /* addresses alone: one for each account */
 
 /* --- opening and closing --- */
 
@@ -72,7 +72,7 @@ static size_t bytes_of(const fb_array *array)
 static fb_status alloc(void *self, fb_account account, fb_array *array)
 {
     (void)self;
-    array->storage = (fb_storage *)(uintptr_t)&places[account];
+    array->storage = (fb_storage *)(void *)&places[account];
     array->offset = 0;
     fb_memory_add(account, bytes_of(array));
     return FB_OK;
