@@ -131,6 +131,26 @@ static void print(const fb_forecast *forecast, const fb_model_facts *facts,
     fb_say_forecast(forecast, true, out);
 }
 
+/* Options of a context that nobody gave are not passed over in silence. */
+static fb_status refuse_options(const fb_values *own)
+{
+    static const struct {
+        int option;
+        const char *name;
+    } of_context[] = {{FB_MODEL_budgets, "budgets"},
+                      {FB_MODEL_rules, "rules"},
+                      {FB_MODEL_cache, "cache"},
+                      {FB_MODEL_weights, "weights"},
+                      {FB_MODEL_threads, "threads"}};
+
+    for (size_t i = 0; i < sizeof of_context / sizeof *of_context; i++)
+        if (own->value[of_context[i].option].origin == FB_FROM_COMMAND)
+            return fb_fail(FB_USAGE,
+                           "--%s says what a context takes, and --context is not given",
+                           of_context[i].name);
+    return FB_OK;
+}
+
 fb_status fb_model_forecast_print(const fb_values *own, const fb_model *model,
                                   bool is_json, fb_text *out)
 {
@@ -146,7 +166,7 @@ fb_status fb_model_forecast_print(const fb_values *own, const fb_model *model,
     fb_forecast forecast;
     fb_status status;
 
-    if (a.like.n_tokens < 1) return FB_OK;
+    if (a.like.n_tokens < 1) return refuse_options(own);
     status = make(&a, &forecast);
     if (status == FB_OK) {
         print(&forecast, fb_model_get_facts(model), is_json, out);

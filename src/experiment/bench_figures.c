@@ -163,7 +163,7 @@ static void warn_of_cut(const fb_bench *b, fb_report *report, void *self)
     fb_time_print(b->options.limit_ns, limit);
     (void)snprintf(sentence, sizeof sentence,
                    "%d of %d repetitions and %d of %d warm-ups were done: more would "
-                   "have passed --time-limit %s",
+                   "have passed --time-limit, of which %s were left for them",
                    b->n, b->options.repetitions, b->warmups, b->options.warmup, limit);
     report(self, sentence);
 }

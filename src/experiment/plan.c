@@ -95,6 +95,35 @@ static int64_t shortest(const fb_plan *plan, int document)
     return tokens;
 }
 
+/* A budget that does not hold a chunk: none of its cells can be read under it. */
+static void warn_of_chunk(const fb_plan *plan, int budget, fb_report *report,
+                          void *self)
+{
+    const int64_t chunk = fb_values_int(&plan->spec->values, FB_SET_chunk);
+    char text[32], sentence[512];
+    int64_t least = INT64_MAX;
+    int n = 0;
+
+    for (int d = 0; d < plan->n_documents; d++) {
+        const int64_t tokens = shortest(plan, d);
+        const int64_t k = fb_plan_entries(plan, budget, tokens);
+
+        if (k >= tokens || k > chunk) continue;
+        n++;
+        if (k < least) least = k;
+    }
+    if (n == 0) return;
+    fb_plan_budget_text(plan, budget, text, sizeof text);
+    (void)snprintf(sentence, sizeof sentence,
+                   "in %d of %d %s: budget of %s or %lld tokens per head does not hold "
+                   "a chunk of %lld tokens: cells of rules that evict will fail\nhelp: "
+                   "a larger budget, or a --chunk below %lld",
+                   n, plan->n_documents,
+                   fb_plural(plan->n_documents, "context", "contexts"), text,
+                   (long long)least, (long long)chunk, (long long)least);
+    report(self, sentence);
+}
+
 void fb_plan_warn(const fb_plan *plan, const fb_filter *only, fb_report *report,
                   void *self)
 {
@@ -108,6 +137,7 @@ void fb_plan_warn(const fb_plan *plan, const fb_filter *only, fb_report *report,
 
         fb_plan_budget_text(plan, b, budget, sizeof budget);
         if (!fb_filter_passes(only, "budget", budget)) continue;
+        if (fb_spec_streams(plan->spec)) warn_of_chunk(plan, b, report, self);
         for (int d = 0; d < plan->n_documents; d++) {
             const int64_t tokens = shortest(plan, d);
             const int64_t k = fb_plan_entries(plan, b, tokens);

@@ -24,7 +24,8 @@ static fb_status entries_of(const fb_plan *plan, const fb_cell *cell, int64_t *o
     if (!fb_run_pays_state(plan, cell)) return FB_OK;
     *out = fb_stream_entries(fb_model_get_facts(plan->model), plan->shape.type, rule,
                              cell->k, fb_spec_keeps_scores(plan->spec));
-    if (*out > chunk) return FB_OK;
+    /* Where nothing is held beside them, the stream itself says what is too small. */
+    if (*out > chunk || *out >= cell->k) return FB_OK;
     return fb_fail(FB_BUDGET,
                    "what rule '%s' holds beside entries takes %lld of the %lld that a "
                    "head may have, and the rest does not hold a chunk of %lld tokens; "

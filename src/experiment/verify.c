@@ -122,9 +122,17 @@ static void compare_bodies(fb_text *problems, const fb_json *was, const fb_json 
     fb_text_clear(&path);
 }
 
-static fb_status parse(fb_json **out, const char *text)
+/* NULL and a problem where the text is no JSON: then it was changed. */
+static fb_status parse(fb_json **out, fb_text *problems, const char *what,
+                       const char *text)
 {
-    return fb_context(fb_json_parse(out, text, strlen(text)), "certificate");
+    const fb_status status = fb_json_parse(out, text, strlen(text));
+
+    if (status == FB_OK) return FB_OK;
+    *out = NULL;
+    if (status == FB_NO_MEMORY) return status;
+    add_problem(problems, "%s: %.400s", what, fb_error_message());
+    return FB_OK;
 }
 
 static fb_status compare_texts(fb_text *problems, const char *was, const char *is)
@@ -133,9 +141,10 @@ static fb_status compare_texts(fb_text *problems, const char *was, const char *i
     fb_status status;
 
     if (strcmp(was, is) == 0) return FB_OK;
-    status = parse(&a, was);
-    if (status == FB_OK) status = parse(&b, is);
-    if (status == FB_OK) compare_bodies(problems, a, b);
+    status = parse(&a, problems, "table certificate: the body cannot be read", was);
+    if (status == FB_OK)
+        status = parse(&b, problems, "what is stored makes no certificate", is);
+    if (status == FB_OK && a != NULL && b != NULL) compare_bodies(problems, a, b);
     fb_json_free(a);
     fb_json_free(b);
     return status;
@@ -146,7 +155,8 @@ static fb_status compare_texts(fb_text *problems, const char *was, const char *i
 static fb_status check_format(const fb_results *results, const char *path)
 {
     int64_t format = 0;
-    fb_json *body;
+    fb_json *body = NULL;
+    fb_status status;
 
     if (results->certificate == NULL)
         return fb_fail(FB_NOT_FOUND,
@@ -154,7 +164,9 @@ static fb_status check_format(const fb_results *results, const char *path)
                        "finished\nhelp: the 'flexbudget run' that made the file, "
                        "without --only, continues and certifies it",
                        path, results->name);
-    FB_TRY(parse(&body, results->certificate));
+    status = fb_json_parse(&body, results->certificate, strlen(results->certificate));
+    if (status == FB_NO_MEMORY) return status;
+    if (status != FB_OK) return FB_OK; /* of no form: said where it is compared */
     (void)fb_json_int(fb_json_get(body, "format"), &format);
     fb_json_free(body);
     if (format == FB_CERTIFICATE_FORMAT) return FB_OK;

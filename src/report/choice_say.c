@@ -74,9 +74,13 @@ static void say_how(fb_saying *s)
                                ? "; memory is what stays (--resident)"
                                : "; memory is the peak: where a text is read at once, "
                                  "its full cache and what stays of it");
-    fb_text_puts(&s->line, "; question and answer take up to ");
-    fb_say_bytes(&s->line, choice->all[shown].tail_bytes);
-    fb_text_puts(&s->line, " beside it");
+    if (choice->all[shown].tail_bytes > 0) {
+        fb_text_puts(&s->line, "; question and answer take up to ");
+        fb_say_bytes(&s->line, choice->all[shown].tail_bytes);
+        fb_text_puts(&s->line, " beside it");
+    } else {
+        fb_text_puts(&s->line, "; question and answer are in it");
+    }
     fb_choice_end_line(s);
 }
 

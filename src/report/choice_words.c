@@ -17,9 +17,14 @@ void fb_choice_say_name(fb_saying *s, const fb_candidate *c)
     fb_say_budget(&s->line, &results->budgets[c->budget]);
 }
 
+/* Two digits behind the first that is not 0, and at least one behind the point. */
 void fb_choice_say_time(fb_text *text, double seconds)
 {
-    fb_say_number(text, 1000 * seconds, seconds < 0.01 ? 2 : 1);
+    int digits = seconds < 0.01 ? 2 : 1;
+
+    for (double s = seconds; s > 0 && s < 0.001 && digits < 9; s *= 10)
+        digits++;
+    fb_say_number(text, 1000 * seconds, digits);
     fb_text_puts(text, " ms");
 }
 

@@ -227,7 +227,8 @@ static fb_status read_tasks(fb_reader *reader)
     reader->results.tasks = tasks;
     reader->results.n_tasks = i;
     FB_TRY(fb_query_close(&reader->query));
-    return fb_name_tasks(&reader->pool, tasks, i);
+    return fb_context(fb_name_tasks(&reader->pool, tasks, i),
+                      "results '%s': parameters of a task", reader->store->path);
 }
 
 static fb_result_sample sample_at(fb_reader *reader, int task)

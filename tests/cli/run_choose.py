@@ -116,7 +116,7 @@ def written(c, limits):
     if c["token_seconds"] is not None:
         for seconds in (c["token_seconds"], limits["answer_seconds"],
                         abs(c["token_seconds"] - limits["answer_seconds"])):
-            words |= {f"{plain(1000 * seconds, digits)} ms" for digits in (1, 2)}
+            words |= {f"{plain(1000 * seconds, digits)} ms" for digits in range(1, 10)}
     for task in c["tasks"]:
         for key in ROW:
             if task[key] is not None:

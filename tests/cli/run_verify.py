@@ -135,6 +135,29 @@ def flip_others(path, folder):
               f"exit code {done.returncode}: {done.stdout}{done.stderr}")
 
 
+def unreadable(path, folder):
+    """What no program has written is a change too, not a question that makes no sense."""
+    for what, change in {
+        "a body that is no JSON": "update certificate set body = '{}' || body",
+        "documents of one name": "update sample set key = 'a'",
+    }.items():
+        copy = folder / "copy.db"
+        shutil.copy(path, copy)
+        with sqlite3.connect(copy) as db:
+            db.execute("pragma ignore_check_constraints = on")
+            db.execute(change)
+        found = verify(copy, "--certificate", code=3)
+        check(f"{what} is found", found and found["problems"], found)
+    copy = folder / "copy.db"
+    shutil.copy(path, copy)
+    with sqlite3.connect(copy) as db:
+        db.execute("pragma ignore_check_constraints = on")
+        db.execute("update task set params = '[1,2'")
+    done = call("verify", copy, "--certificate")
+    check("parameters that are none say where", done.returncode == 2 and
+          "copy.db': parameters of a task" in done.stderr, done.stderr)
+
+
 def forge(path, folder):
     """Cells, digests and certificate changed together: only running again shows it. A program
     that stores wrong numbers is played by one that certifies what another has changed."""
@@ -228,6 +251,7 @@ def main():
         check("the run", done.returncode == 0, done.stderr)
         flip_all(path, folder)
         flip_others(path, folder)
+        unreadable(path, folder)
         forge(path, folder)
         whole(path, folder)
         refused(path, folder)
