@@ -6,6 +6,9 @@
 
 #include "cli/say_forecast.h"
 
+#include <stdio.h>
+#include <string.h>
+
 /* Of a question that nobody has asked. */
 enum {
     PROMPT_TOKENS = 32,
@@ -57,7 +60,8 @@ static fb_status read_rules(asked *a)
     return FB_OK;
 }
 
-static fb_status add_budget(asked *a, const fb_budget *budget)
+/* Bytes are called as they were written, 10GiB. */
+static fb_status add_budget(asked *a, const fb_budget *budget, const char *written)
 {
     const fb_model_facts *facts = fb_model_get_facts(a->like.model);
     const fb_cache_shape shape = {facts->global_layers, facts->kv_heads,
@@ -66,7 +70,10 @@ static fb_status add_budget(asked *a, const fb_budget *budget)
 
     if (a->n_budgets == MOST_BUDGETS)
         return fb_fail(FB_USAGE, "more than %d budgets", MOST_BUDGETS);
-    fb_budget_print(budget, out->text, sizeof out->text);
+    if (budget->kind == FB_BUDGET_BYTES && strlen(written) < sizeof out->text)
+        (void)snprintf(out->text, sizeof out->text, "%s", written);
+    else
+        fb_budget_print(budget, out->text, sizeof out->text);
     out->k = fb_budget_entries(budget, &shape, a->like.n_tokens, FB_ROUND_EXACT);
     a->n_budgets++;
     if (out->k >= 1) return FB_OK;
@@ -85,7 +92,7 @@ static fb_status read_budgets(asked *a)
         FB_TRY(fb_budgets_expand(value->items[i].text, &budgets, &n));
         status = FB_OK;
         for (int b = 0; status == FB_OK && b < n; b++)
-            status = add_budget(a, &budgets[b]);
+            status = add_budget(a, &budgets[b], value->items[i].text);
         fb_free(budgets);
         FB_TRY(status);
     }

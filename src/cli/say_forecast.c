@@ -93,14 +93,18 @@ static void add_memory(const fb_forecast *f, fb_text *out)
     fb_align(fb_text_string(&rows), out);
     fb_text_clear(&rows);
     if (f->like.streams)
-        fb_text_puts(out, "  the budget bounds all of them; a run holds the full cache "
-                          "besides, with which answers are compared\n");
+        fb_text_puts(out,
+                     "  the budget bounds all of them for every rule but full; a run "
+                     "holds the full cache besides, with which answers are "
+                     "compared\n");
     else
         fb_text_puts(out, "  prefill is bounded by no budget: the full cache, and what "
                           "rules ask to see, is there until entries are evicted\n");
 }
 
 /* --- rules --- */
+
+static const double LEAST_EXTRA = 0.0001; /* less is not told apart */
 
 static void add_rules(const fb_forecast *f, fb_text *out)
 {
@@ -113,6 +117,8 @@ static void add_rules(const fb_forecast *f, fb_text *out)
         if (rule->reason != NULL)
             fb_text_printf(&rows, "  %s\t-: %.*s\n", rule->label,
                            (int)strcspn(rule->reason, "\n"), rule->reason);
+        else if (rule->extra > 0 && rule->extra < LEAST_EXTRA)
+            fb_text_printf(&rows, "  %s\t<0.01 %%\n", rule->label);
         else
             fb_text_printf(&rows, "  %s\t%.3g %%\n", rule->label, 100 * rule->extra);
     }

@@ -74,7 +74,7 @@ static void note_apart(match *m, int rule, double least, bool has_effort)
         fb_text_puts(text, "with its least effort ");
         say_share(text, least);
     } else {
-        fb_text_puts(text, "and has no effort to lower");
+        fb_text_puts(text, "and has no window or the like to lower");
     }
     fb_text_puts(text, "; above the quota of ");
     say_share(text, m->quota);

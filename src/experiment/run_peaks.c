@@ -3,8 +3,9 @@
  * Cells of a sweep share a process. Keys, values and rule state are each cell's own: what
  * came on top while its cache was made and while it was asked, of a batch its part. The full
  * cache that is kept for other cells is no part of them once a cell has been evicted: a
- * deployment gives it back then, and so does the run where no other cell is to come. All
- * else (weights, signals, temporary tensors) is what was there for all of them together.
+ * deployment gives it back then, and so does the run where no other cell is to come. Nor is
+ * what a rule reads after the context in the same reading part of a cell whose rule does not
+ * look at it. All else (weights, signals, temporary tensors) is what was there for all of them together.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -72,13 +73,22 @@ static size_t evicting(const fb_runner *run, const fb_outcome *outcome, fb_accou
                        : fb_variant_bytes(outcome->variant));
 }
 
+/* The context is read for all rules of a sweep. Behind it some read on, into keys and values
+ * that are no other rule's. */
+static size_t reading(const fb_runner *run, const fb_outcome *outcome, fb_account a)
+{
+    if (a == FB_ACCOUNT_kv && !fb_run_reads(run, outcome->cell->rule, FB_READS_REPLAY))
+        return run->full_bytes + run->window_bytes;
+    return run->read.bytes[FB_PHASE_context][a];
+}
+
 static size_t own(const fb_runner *run, const fb_outcome *outcome, int phase,
                   fb_account a)
 {
     switch (phase) {
     case FB_PHASE_context:
         return fb_variant_streamed(outcome->variant) ? outcome->made->bytes[phase][a]
-                                                     : run->read.bytes[phase][a];
+                                                     : reading(run, outcome, a);
     case FB_PHASE_evict:
         return evicting(run, outcome, a);
     default:

@@ -170,6 +170,17 @@ bool fb_say_simulated(fb_text *text, const fb_row *row)
     return true;
 }
 
+/* Some rules read on behind the context: then the highest peak is not everybody's. */
+static bool peaks_differ(const fb_analysis *a, const fb_table *table,
+                         const fb_row *most)
+{
+    for (int r = 0; r < table->n_rows; r++)
+        if (!a->results->rules[table->rows[r].rule].is_reference &&
+            fb_row_peak_share(&table->rows[r]) < fb_row_peak_share(most) - 0.005)
+            return true;
+    return false;
+}
+
 bool fb_say_unbounded(fb_text *text, const fb_analysis *a, const fb_table *table)
 {
     const fb_row *row = find_unbounded(a, table);
@@ -177,7 +188,7 @@ bool fb_say_unbounded(fb_text *text, const fb_analysis *a, const fb_table *table
     if (row == NULL) return false;
     fb_text_puts(text, "resident ");
     fb_say_percent(text, fb_row_resident(row));
-    fb_text_puts(text, ", peak ");
+    fb_text_puts(text, peaks_differ(a, table, row) ? ", peak up to " : ", peak ");
     fb_say_percent(text, fb_row_peak_share(row));
     fb_text_puts(text,
                  " of the full cache: the budget bounds what stays, not the peak, "

@@ -108,6 +108,7 @@ static void say_cell(fb_text *text, const fb_analysis *a, const fb_table *table,
     case COLUMN_group:
         fb_text_puts(text, is_tested || is_baseline ? row->letters
                            : row->is_over_quota     ? "above"
+                           : row->is_without_choice ? "-"
                                                     : "ref");
         break;
     case COLUMN_filled:
@@ -413,7 +414,15 @@ static void print_failures(fb_text *text, const fb_analysis *a, const fb_table *
     }
 }
 
-/* Remarks; warnings were said when it ran, and stand on the page. */
+/* What --compute matched has lowered: the label of a rule does not say it. */
+static bool is_of_matching(const fb_analysis *a, const char *note)
+{
+    return a->results->compute != NULL &&
+           strncmp(a->results->compute, "matched", strlen("matched")) == 0 &&
+           strstr(note, ", to keep to ") != NULL;
+}
+
+/* Remarks; other warnings were said when it ran, and stand on the page. */
 static void print_notes(fb_text *text, const fb_analysis *a)
 {
     static const char level[] = "note: ";
@@ -421,7 +430,9 @@ static void print_notes(fb_text *text, const fb_analysis *a)
     for (int i = 0; i < a->results->n_notes; i++) {
         fb_text note = {0};
 
-        if (strncmp(a->results->notes[i], level, sizeof level - 1) != 0) continue;
+        if (strncmp(a->results->notes[i], level, sizeof level - 1) != 0 &&
+            !is_of_matching(a, a->results->notes[i]))
+            continue;
         fb_text_puts(&note, a->results->notes[i]);
         fb_say_clean(&note, 0);
         fb_text_puts(text, "\n");

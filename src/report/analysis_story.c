@@ -88,10 +88,27 @@ static bool are_alike(const fb_story *story)
     return story->n_tables > 1;
 }
 
+/* True if so few documents could show nothing with any task. */
+static bool are_blind(const fb_story *story)
+{
+    for (int t = 0; t < story->n_tables; t++) {
+        const fb_table *table = story->tables[t];
+
+        if (table->n_documents != story->tables[0]->n_documents ||
+            !isinf(table->smallest_effect))
+            return false;
+    }
+    return story->n_tables > 1;
+}
+
 void fb_story_smallest(const fb_story *story)
 {
     const bool is_short = are_alike(story);
 
+    if (are_blind(story)) {
+        fb_say_smallest(story->text, story->analysis, story->tables[0]);
+        return;
+    }
     for (int t = 0; t < story->n_tables; t++) {
         const fb_table *table = story->tables[t];
 

@@ -61,8 +61,9 @@ void fb_say_percent(fb_text *text, double share)
 {
     const double percent = 100 * share;
     const bool is_whole = fabs(percent - round(percent)) < 0.05;
+    const bool is_near_all = percent >= 99 && percent <= 101;
 
-    say(text, percent, is_whole || (fabs(percent) >= 10 && percent < 99) ? 0 : 1,
+    say(text, percent, is_whole || (fabs(percent) >= 10 && !is_near_all) ? 0 : 1,
         false);
     if (isfinite(share)) fb_text_puts(text, " %");
 }

@@ -139,6 +139,11 @@ static void say_below(fb_saying *s)
 
 /* --- what is no candidate --- */
 
+static bool is_left_out_here(const fb_choice *choice, int at, int why)
+{
+    return choice->all[at].left == (fb_left_out)why;
+}
+
 /* Each rule once. */
 static bool is_left_out(const fb_choice *choice, int at, int why)
 {
@@ -156,12 +161,19 @@ static void say_label(fb_saying *s, const fb_candidate *c, int which)
     fb_text_puts(&s->line, s->choice->analysis->results->rules[c->rule].label);
 }
 
+/* With its budget: there may be another one at which it is a candidate. */
+static void say_name(fb_saying *s, const fb_candidate *c, int which)
+{
+    (void)which;
+    fb_choice_say_name(s, c);
+}
+
 static void say_left_out(fb_saying *s)
 {
     say_group(s, "no candidates, since they have seen what comes after the text: ",
               (group){is_left_out, say_label, FB_LEFT_ahead});
     say_group(s, "no candidates, since they had no entry to choose: ",
-              (group){is_left_out, say_label, FB_LEFT_no_choice});
+              (group){is_left_out_here, say_name, FB_LEFT_no_choice});
     say_group(s, "no candidates, since a task has no finished cell of them: ",
               (group){is_left_out, say_label, FB_LEFT_missing});
 }

@@ -34,7 +34,7 @@ static void head_cell(const fb_page *page, const char *words)
 static void kept_head(const fb_page *page, int task)
 {
     fb_html(page->out,
-            "<caption>%s: keys and values at their most in each phase, mean per "
+            "<caption><b>%s</b>: keys and values at their most in each phase, mean per "
             "cell</caption><thead><tr>",
             page->results->tasks[task].name);
     head_cell(page, "rule");
@@ -116,7 +116,7 @@ static void accounts(const fb_page *page, int task)
 
     if (table == NULL) return;
     fb_page_table_open(page, "accounts", task);
-    fb_html(page->out, "<caption>%s at ", page->results->tasks[task].name);
+    fb_html(page->out, "<caption><b>%s</b> at ", page->results->tasks[task].name);
     fb_html_budget(page->out, &page->results->budgets[table->budget]);
     fb_text_puts(page->out, ": all accounts of the allocator, the most in each phase, "
                             "mean per cell</caption><thead><tr>");
