@@ -46,14 +46,14 @@ static void add_heading(const fb_bench_shown *shown, fb_text *out)
 
 /* --- the sentence --- */
 
-/* The arm with the quickest token beside the one it is compared with; -1: none is. */
+/* The arm that evicts with the quickest token beside the one it is compared with; -1: none. */
 static fb_status find_quickest(const fb_bench *b, int *out, fb_bench_figure *ratio)
 {
     *out = -1;
     for (int i = 0; i < b->n_arms; i++) {
         fb_bench_figure own;
 
-        if (b->arms[i].versus < 0) continue;
+        if (b->arms[i].versus < 0 || b->arms[i].holds_all) continue;
         FB_TRY(fb_bench_ratio_of(&own, b, i, FB_BENCH_TOKEN));
         if (*out >= 0 && own.median <= ratio->median) continue;
         *out = i;
@@ -75,7 +75,7 @@ static fb_status add_sentence(const fb_bench *b, fb_text *out)
     fb_print_size((double)b->arms[i].kept_bytes, own_bytes, sizeof own_bytes);
     fb_print_size((double)b->arms[b->arms[i].versus].kept_bytes, base_bytes,
                   sizeof base_bytes);
-    if (ratio.interval.low > 1)
+    if (ratio.interval.low > 1 && b->n > 1)
         fb_text_printf(out,
                        "%s answers %.2f times as fast as %s (%.2f to %.2f a token) and "
                        "keeps %s of its %s.\n\n",
@@ -98,7 +98,10 @@ static fb_status add_timed(const fb_bench *b, int i, fb_bench_what what, fb_text
     FB_TRY(fb_bench_figure_of(&figure, b, i, what));
     fb_bench_add_seconds(figure.median, out);
     fb_text_puts(out, "\t");
-    fb_bench_add_interval(&figure.interval, out);
+    if (b->n > 1)
+        fb_bench_add_interval(&figure.interval, out);
+    else
+        fb_text_puts(out, "-"); /* one value tells nothing of others */
     fb_text_puts(out, "\t");
     return FB_OK;
 }
@@ -127,8 +130,10 @@ static fb_status add_ratio(const fb_bench *b, int i, fb_text *out)
         return FB_OK;
     }
     FB_TRY(fb_bench_ratio_of(&ratio, b, i, FB_BENCH_TOKEN));
-    fb_text_printf(out, "%.2fx (%.2f to %.2f)\t", ratio.median, ratio.interval.low,
-                   ratio.interval.high);
+    fb_text_printf(out, "%.2fx", ratio.median);
+    if (b->n > 1)
+        fb_text_printf(out, " (%.2f to %.2f)", ratio.interval.low, ratio.interval.high);
+    fb_text_puts(out, "\t");
     return FB_OK;
 }
 

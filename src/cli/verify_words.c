@@ -80,25 +80,41 @@ static void add_causes(const fb_verification *v, fb_text *out)
                        kernel, v->verified->kernel, cause);
 }
 
+static int count_failed(const fb_results *r)
+{
+    int n = 0;
+
+    for (int i = 0; i < r->n_cells; i++)
+        n += strcmp(r->cells[i].status, "done") != 0;
+    return n;
+}
+
 static void add_cells(const fb_verification *v, fb_text *out)
 {
     const fb_verified *all = v->verified;
+    const int n_failed = count_failed(v->results);
 
     fb_text_printf(out, "cells: %d of %d run again %s equal", all->n_equal, all->n,
                    fb_plural(all->n_equal, "is", "are"));
     if (all->n_near > 0)
         fb_text_printf(out, ", %d within the tolerance of %s", all->n_near,
                        v->results->kernel);
+    if (n_failed > 0)
+        fb_text_printf(out, "; %d that failed %s not run again", n_failed,
+                       fb_plural(n_failed, "was", "were"));
     fb_text_puts(out, "\n");
     add_different(v, out);
     add_causes(v, out);
 }
 
-static void add_class(const fb_results *r, fb_text *out)
+static void add_class(const fb_verification *v, fb_text *out)
 {
+    const fb_results *r = v->results;
     const size_t from = out->n;
 
-    fb_text_printf(out, "class %s", r->class_name);
+    fb_text_printf(out, "class %s%s", r->class_name,
+                   fb_verify_holds(v) ? ""
+                                      : " as it is stored, which nothing upholds now");
     if (r->class_reasons[0] != '\0') fb_text_printf(out, " (%s)", r->class_reasons);
     fb_text_printf(out, "; certificate %s",
                    r->certificate_sha256 == NULL ? "" : r->certificate_sha256);
@@ -123,7 +139,7 @@ void fb_verify_add_words(const fb_verification *v, fb_text *out)
         fb_text_puts(out, v->problems->n > 0
                               ? "cells: none run again, since the file was changed\n"
                               : "cells: none run again\n");
-    add_class(r, out);
+    add_class(v, out);
 }
 
 /* --- JSON --- */
