@@ -76,6 +76,8 @@ def nobody_above_names_a_backend():
             code = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S)
             if path == pathlib.Path("src/rule/load.c"):
                 code = re.sub(r"\bdl(open|sym|close|error)\b", "", code)  # of rules
+            if path == pathlib.Path("src/model/hollow.c"):
+                code = code.replace("torch_dtype", "")  # a key of config.json
             found = BACKEND.search(code)
             assert not found, f"{path}: {found[0]}"
             n += 1
