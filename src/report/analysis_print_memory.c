@@ -1,5 +1,6 @@
 /* analysis_print_memory.c - the table of memory below one of scores: keys and values of a
- * cell by phase, what its rule keeps, and in a line what all cells had in common.
+ * cell by phase, what its rule keeps, and in a line what all cells had in common. Most rules
+ * hold the same, which is the point of a budget: these stand in one row.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -51,10 +52,62 @@ static void say_head(fb_text *text, int column)
         fb_text_puts(text, fb_memory_phase_name(column - COLUMN_phase));
 }
 
-static void say_cell(fb_text *text, const fb_analysis *a, const fb_row *row, int column)
+/* --- rows that are alike --- */
+
+enum { FEWEST_ALIKE = 3 };
+
+static bool is_alike(const fb_row *a, const fb_row *b)
 {
+    for (int p = 0; p < FB_MEMORY_PHASES; p++) {
+        const double x = a->memory[p][FB_ACCOUNT_kv], y = b->memory[p][FB_ACCOUNT_kv];
+
+        if (isnan(x) != isnan(y) || fabs(x - y) >= 1) return false;
+    }
+    return fb_row_peak(a, FB_ACCOUNT_rule_state) ==
+               fb_row_peak(b, FB_ACCOUNT_rule_state) &&
+           a->kept_bytes == b->kept_bytes && a->is_simulated == b->is_simulated;
+}
+
+/* Rows alike with `at`, itself among them; `is_first` if none of them stands before it. */
+static int count_alike(const fb_table *table, int at, bool *is_first)
+{
+    int n = 0;
+
+    *is_first = true;
+    for (int row = 0; row < table->n_rows; row++) {
+        if (!is_alike(&table->rows[row], &table->rows[at])) continue;
+        if (row < at) *is_first = false;
+        n++;
+    }
+    return n;
+}
+
+static bool has_row(const fb_table *table, int at)
+{
+    bool is_first;
+
+    return at < 0 || count_alike(table, at, &is_first) < FEWEST_ALIKE || is_first;
+}
+
+/* --- the rows --- */
+
+static void say_label(fb_text *text, const fb_analysis *a, const fb_table *table,
+                      int at)
+{
+    bool is_first;
+    const int n = count_alike(table, at, &is_first);
+
+    fb_text_puts(text, a->results->rules[table->rows[at].rule].label);
+    if (n >= FEWEST_ALIKE) fb_text_printf(text, " and %d more", n - 1);
+}
+
+static void say_cell(fb_text *text, const fb_analysis *a, const fb_table *table, int at,
+                     int column)
+{
+    const fb_row *row = &table->rows[at];
+
     if (column == COLUMN_rule)
-        fb_text_puts(text, a->results->rules[row->rule].label);
+        say_label(text, a, table, at);
     else if (column == COLUMN_state)
         say_bytes(text, fb_row_peak(row, FB_ACCOUNT_rule_state));
     else if (column == COLUMN_resident)
@@ -73,7 +126,7 @@ static void make_cell(fb_text *cell, const fb_analysis *a, const fb_table *table
     if (row < 0)
         say_head(cell, column);
     else
-        say_cell(cell, a, &table->rows[row], column);
+        say_cell(cell, a, table, row, column);
     fb_say_clean(cell, 0);
 }
 
@@ -103,7 +156,7 @@ static void print_rows(fb_text *text, const fb_analysis *a, const fb_table *tabl
     fb_text cell = {0};
 
     for (int row = -1; row < table->n_rows; row++)
-        for (int c = 0; c < COLUMN_COUNT; c++) {
+        for (int c = 0; has_row(table, row) && c < COLUMN_COUNT; c++) {
             make_cell(&cell, a, table, row, c);
             if (fb_say_width(fb_text_string(&cell)) > widths[c])
                 widths[c] = fb_say_width(fb_text_string(&cell));
@@ -111,7 +164,7 @@ static void print_rows(fb_text *text, const fb_analysis *a, const fb_table *tabl
     text->failed |= cell.failed;
     fb_text_clear(&cell);
     for (int row = -1; row < table->n_rows; row++)
-        print_row(text, a, table, row, widths);
+        if (has_row(table, row)) print_row(text, a, table, row, widths);
 }
 
 /* What is there once for all cells that are computed together. */

@@ -57,8 +57,8 @@ static void the_text_says_what_a_person_needs(void **state)
         "95 % interval",
         "vs random",
         "p (Holm)",
-        "\nkeys and values  context    evict   answer  resident   peak\n",
-        "\nsnapkv           250 KiB  300 KiB  50.0 KiB      20 %  120 %\n",
+        "\nkeys and values      context    evict   answer  resident   peak\n",
+        " and 2 more  250 KiB  300 KiB  50.0 KiB      20 %  120 %\n",
         "\nresident 20 %, peak 120 % of the full cache: the budget bounds what stays, "
         "not "
         "the peak",
