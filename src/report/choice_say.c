@@ -48,6 +48,7 @@ static void say_words(fb_saying *s)
         fb_text_printf(&s->line, "time: modelled for %s", words->device);
         fb_choice_end_line(s);
     }
+    if (s->choice->chosen < 0) return; /* nothing to go on with */
     if (words->peer != NULL) {
         fb_text_printf(&s->line, "in kvpress: %s", words->peer);
         fb_choice_end_line(s);

@@ -5,6 +5,7 @@
 #include "report/choice_saying.h"
 
 #include <math.h>
+#include <string.h>
 
 static void say_all_qualities(fb_saying *s, const fb_candidate *c)
 {
@@ -86,6 +87,21 @@ static double missed_by(const fb_choice *choice, const fb_candidate *c, fb_limit
                 fb_choice_limit(choice, limit, task));
 }
 
+/* No rule helps against the peak of a context that is read whole. */
+static void say_way_out(fb_saying *s, const fb_candidate *c)
+{
+    const char *protocol = s->choice->analysis->results->protocol;
+
+    if ((c->over & 1u << FB_LIMIT_memory) == 0 || s->choice->limits.is_resident ||
+        protocol == NULL || strncmp(protocol, "prefill", 7) != 0)
+        return;
+    fb_text_puts(&s->line,
+                 "Whatever the rule, a context that is read at once is whole in memory "
+                 "at the peak: --resident asks for what stays of it; a run under "
+                 "--protocol stream holds no more than the budget while it reads.");
+    fb_choice_end_line(s);
+}
+
 void fb_choice_say_nothing(fb_saying *s)
 {
     const fb_choice *choice = s->choice;
@@ -113,4 +129,5 @@ void fb_choice_say_nothing(fb_saying *s)
         fb_text_puts(&s->line, ".");
     }
     fb_choice_end_line(s);
+    say_way_out(s, c);
 }
