@@ -106,7 +106,8 @@ static void add_rules(const fb_forecast *f, fb_text *out)
 {
     fb_text rows = {0};
 
-    fb_text_puts(&rows, "  rule\twork beside the plain pass over the context\n");
+    fb_text_printf(&rows, "  rule\twork beside the plain pass over the context%s\n",
+                   f->like.streams && f->n_budgets > 1 ? ", largest budget" : "");
     for (int r = 0; r < f->n_rules; r++) {
         const fb_forecast_rule *rule = &f->rules[r];
 
