@@ -23,12 +23,16 @@ static bool holds_start(const fb_evidence *e, fb_text *why)
     return false;
 }
 
-/* Of the backends the native one promises them: see fb_ops_is_exact. */
+bool fb_kernel_promises_bits(const char *kernel)
+{
+    return kernel != NULL && strncmp(kernel, "native.", 7) == 0;
+}
+
 static bool holds_bits(const fb_evidence *e, fb_text *why)
 {
     const char *kernel = e->results->kernel;
 
-    if (kernel != NULL && strncmp(kernel, "native.", 7) == 0) return true;
+    if (fb_kernel_promises_bits(kernel)) return true;
     fb_text_printf(why, "kernel %s promises results within a tolerance, not their bits",
                    kernel == NULL ? "unknown" : kernel);
     return false;
