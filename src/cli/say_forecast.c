@@ -93,8 +93,9 @@ static void add_memory(const fb_forecast *f, fb_text *out)
     fb_align(fb_text_string(&rows), out);
     fb_text_clear(&rows);
     if (f->like.streams)
-        fb_text_puts(out, "  the budget bounds all of them; a run holds the full cache "
-                          "besides, with which answers are compared\n");
+        fb_text_puts(out, "  the budget bounds keys and values with rule state; a run "
+                          "holds the full cache besides, with which answers are "
+                          "compared\n");
     else
         fb_text_puts(out, "  prefill is bounded by no budget: the full cache, and what "
                           "rules ask to see, is there until entries are evicted\n");
