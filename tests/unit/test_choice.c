@@ -73,8 +73,11 @@ static const struct results_trial points = {.tasks = tasks,
                                             .self = rules_of_points,
                                             .shape = planted_shape};
 
-static const fb_limits unlimited = {
-    .kv_bytes = NAN, .extra = NAN, .seconds = NAN, .keep = NAN, .lose = NAN};
+static const fb_limits unlimited = {.kv_bytes = (double)NAN,
+                                    .extra = (double)NAN,
+                                    .seconds = (double)NAN,
+                                    .keep = (double)NAN,
+                                    .lose = (double)NAN};
 
 /* The trial with its labels, written; `trial` may be changed before. */
 static void put(struct fixture *f, struct results_trial trial)
