@@ -267,7 +267,7 @@ const fb_command fb_command_choose = {
     .arguments = "RESULTS",
     .summary = "the rule and the budget to use, under limits",
     .about =
-        "Of the rules that could be deployed, full and quantised caches among them, "
+        "Of the rules that could be deployed, the full cache among them, "
         "the "
         "one to use within limits of memory, compute, time and quality; what is as "
         "good, "

@@ -94,9 +94,9 @@ static void add_memory(const fb_forecast *f, fb_text *out)
     fb_text_clear(&rows);
     if (f->like.streams)
         fb_text_puts(out,
-                     "  the budget bounds all of them for every rule but full; a run "
-                     "holds the full cache besides, with which answers are "
-                     "compared\n");
+                     "  the budget bounds keys and values with rule state, for every "
+                     "rule but full; a run holds the full cache besides, with which "
+                     "answers are compared\n");
     else
         fb_text_puts(out, "  prefill is bounded by no budget: the full cache, and what "
                           "rules ask to see, is there until entries are evicted\n");
@@ -110,7 +110,8 @@ static void add_rules(const fb_forecast *f, fb_text *out)
 {
     fb_text rows = {0};
 
-    fb_text_puts(&rows, "  rule\twork beside the plain pass over the context\n");
+    fb_text_printf(&rows, "  rule\twork beside the plain pass over the context%s\n",
+                   f->like.streams && f->n_budgets > 1 ? ", largest budget" : "");
     for (int r = 0; r < f->n_rules; r++) {
         const fb_forecast_rule *rule = &f->rules[r];
 

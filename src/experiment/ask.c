@@ -215,11 +215,11 @@ static fb_status grow(void *self, const fb_growth *growth)
 }
 
 /* Where no answer is read from the full cache it is given back. */
-static void let_go(asking *a)
+static fb_status let_go(asking *a)
 {
     for (int i = 0; i < a->ask->n; i++)
-        if (!fb_variant_is_alone(a->variants[i])) return;
-    if (fb_reading_let_go(a->reading) != FB_OK) fb_ops_reset(a->ops); /* it stays */
+        if (!fb_variant_is_alone(a->variants[i])) return FB_OK;
+    return fb_reading_let_go(a->reading);
 }
 
 static fb_status answer_all(asking *a)
@@ -235,10 +235,11 @@ static fb_status answer_all(asking *a)
     options.is_done = is_done;
     options.watch = grow;
     options.self = a;
-    if (question.n_answer == 0) let_go(a);
+    status = question.n_answer == 0 ? let_go(a) : FB_OK;
     a->begin_ns = fb_time_ns();
-    status =
-        fb_answer_group(a->reading, a->variants, a->ask->n, &question, &options, out);
+    if (status == FB_OK)
+        status = fb_answer_group(a->reading, a->variants, a->ask->n, &question,
+                                 &options, out);
     a->ask->answer_ns = fb_time_ns() - a->begin_ns;
     for (int i = 0; i < a->ask->n; i++)
         fb_answer_clear(&out[i]);

@@ -31,12 +31,6 @@ static void add_tasks(fb_text *out, const fb_results *r)
     fb_text_puts(out, "]");
 }
 
-/* Of the backends the native one: see fb_ops_is_exact. */
-static bool promises_bits(const fb_results *r)
-{
-    return r->kernel != NULL && strncmp(r->kernel, "native.", 7) == 0;
-}
-
 static void add_identity(fb_text *out, const fb_results *r)
 {
     fb_text_printf(out, "{\"format\": %d", FB_CERTIFICATE_FORMAT);
@@ -44,7 +38,7 @@ static void add_identity(fb_text *out, const fb_results *r)
     add_pair(out, "model", r->model.sha256);
     add_pair(out, "program", r->program);
     add_pair(out, "kernel", r->kernel);
-    add_pair(out, "bits", promises_bits(r) ? "equal" : "tolerance");
+    add_pair(out, "bits", fb_kernel_promises_bits(r->kernel) ? "equal" : "tolerance");
     add_pair(out, "protocol", r->protocol);
     add_pair(out, "protection", r->protection);
     add_pair(out, "compute", r->compute);

@@ -98,7 +98,8 @@ static fb_status tell_each(fb_forecast *out, const fb_foretell *like, int *heavi
             continue;
         }
         out->plain_flops = told.plain_flops;
-        out->rules[r].extra = told.extra_flops / told.plain_flops;
+        out->rules[r].extra =
+            fb_ledger_open(&told.ledger) / fb_ledger_plain(&told.ledger);
         if (*heaviest >= 0 && height(&told) <= most) continue;
         most = height(&told);
         *heaviest = r;

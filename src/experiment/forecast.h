@@ -19,8 +19,10 @@ typedef struct fb_forecast_budget {
 typedef struct fb_forecast_rule {
     const char *label; /* lent */
     const fb_bound_rule *rule;
-    int n_seeds;  /* it is scored once for each in the same reading */
-    double extra; /* FLOPs that it adds, as a share of the plain pass */
+    int n_seeds; /* it is scored once for each in the same reading */
+    double
+        extra; /* FLOPs that it adds, as a share of the plain pass of its cell under the
+                     largest budget: what the quota is about */
     char *reason; /* why there is none of it; NULL: there is */
 } fb_forecast_rule;
 
@@ -30,7 +32,7 @@ typedef struct fb_forecast {
     double token_bytes;  /* keys and values of one, in layers that are evicted from */
     double full_bytes;   /* of all */
     double window_bytes; /* of layers that slide, beside them */
-    double plain_flops;  /* of reading the context */
+    double plain_flops;  /* of reading the context with a full cache */
     fb_forecast_budget *budgets; /* [n_budgets] */
     fb_forecast_rule *rules;     /* [n_rules] */
     int n_budgets, n_rules;

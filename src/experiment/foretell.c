@@ -119,18 +119,12 @@ static fb_status read_for(telling *t, int *n_out)
     return status;
 }
 
-static double plain_flops(const fb_ledger *ledger)
-{
-    return fb_ledger_total(ledger, FB_PHASE_context, FB_SCOPE_model).flops +
-           fb_ledger_total(ledger, FB_PHASE_context, FB_SCOPE_attention).flops;
-}
-
 static fb_status read(telling *t)
 {
     int n = 0;
 
     FB_TRY(read_for(t, &n));
-    t->out->plain_flops = plain_flops(fb_reading_pass(t->reading));
+    t->out->plain_flops = fb_ledger_plain(fb_reading_pass(t->reading));
     if (n > 0)
         fb_ledger_add(&t->out->ledger, fb_reading_ledger(t->reading, 0));
     else if (!t->cell->streams)
@@ -234,17 +228,6 @@ static fb_status tell(telling *t)
     return answer(t);
 }
 
-static double extra_flops(const fb_ledger *ledger)
-{
-    double flops = 0;
-
-    for (int p = 0; p < FB_PHASE_COUNT; p++)
-        flops += fb_ledger_total(ledger, (fb_phase)p, FB_SCOPE_signal).flops +
-                 fb_ledger_total(ledger, (fb_phase)p, FB_SCOPE_score).flops +
-                 fb_ledger_total(ledger, (fb_phase)p, FB_SCOPE_select).flops;
-    return flops;
-}
-
 fb_status fb_foretell_cell(fb_foretold *out, const fb_foretell *cell)
 {
     telling t = {.cell = cell, .out = out};
@@ -252,7 +235,6 @@ fb_status fb_foretell_cell(fb_foretold *out, const fb_foretell *cell)
 
     memset(out, 0, sizeof *out);
     status = tell(&t);
-    out->extra_flops = extra_flops(&out->ledger);
     close_all(&t);
     return status;
 }

@@ -46,9 +46,8 @@ typedef struct fb_foretold {
     /* FLOPs of the plain pass over the context with a full cache: phase context, scopes
      * model and attention. The same for all rules and protocols. */
     double plain_flops;
-    double extra_flops; /* FLOPs that the rule adds: scopes signal, score and select */
-    size_t kept_bytes;  /* fb_variant_bytes */
-    size_t tail_bytes;  /* of question and answer */
+    size_t kept_bytes; /* fb_variant_bytes */
+    size_t tail_bytes; /* of question and answer */
     /* Highest bytes by phase, as of the ledger, beyond what was in use before the call, with
      * weights and what earlier phases left. Once entries are in a cache of the cell's own,
      * the full cache, which a run keeps for its other cells, is no part of it; a stream

@@ -23,12 +23,16 @@ static bool holds_start(const fb_evidence *e, fb_text *why)
     return false;
 }
 
-/* Of the backends the native one promises them: see fb_ops_is_exact. */
+bool fb_kernel_promises_bits(const char *kernel)
+{
+    return kernel != NULL && strncmp(kernel, "native.", 7) == 0;
+}
+
 static bool holds_bits(const fb_evidence *e, fb_text *why)
 {
     const char *kernel = e->results->kernel;
 
-    if (kernel != NULL && strncmp(kernel, "native.", 7) == 0) return true;
+    if (fb_kernel_promises_bits(kernel)) return true;
     fb_text_printf(why, "kernel %s promises results within a tolerance, not their bits",
                    kernel == NULL ? "unknown" : kernel);
     return false;
@@ -103,6 +107,16 @@ static bool is_called(const fb_result_rule *rule, const char *name)
            (rule->expression[n] == '\0' || rule->expression[n] == ':');
 }
 
+/* Whether a rule of this name has cells that did not fail. */
+static bool has_cells(const fb_results *r, const char *name)
+{
+    for (int i = 0; i < r->n_cells; i++)
+        if (is_called(&r->rules[r->cells[i].rule], name) &&
+            strcmp(r->cells[i].status, "done") == 0)
+            return true;
+    return false;
+}
+
 static bool has_rule(const fb_results *r, const char *name)
 {
     for (int i = 0; i < r->n_rules; i++)
@@ -115,9 +129,14 @@ static bool holds_frame(const fb_evidence *e, fb_text *why)
     const bool full = has_rule(e->results, "full");
     const bool random = has_rule(e->results, "random");
 
-    if (full && random) return true;
-    fb_text_printf(why, "%s not among the rules",
-                   full ? "random is" : (random ? "full is" : "full and random are"));
+    if (!full || !random) {
+        fb_text_printf(why, "%s not among the rules",
+                       full ? "random is"
+                            : (random ? "full is" : "full and random are"));
+        return false;
+    }
+    if (has_cells(e->results, "full") && has_cells(e->results, "random")) return true;
+    fb_text_puts(why, "every cell of full or of random failed");
     return false;
 }
 

@@ -37,6 +37,10 @@ enum { FB_CONDITIONS = 0 FB_CONDITION_LIST(FB_COUNT) };
 #undef FB_COUNT
 extern const fb_condition fb_rulebook[FB_CONDITIONS];
 
+/* Whether the kernel that results name promises equal bits, as of the backends the native one
+ * does: see fb_ops_is_exact. NULL: unknown, so it does not. */
+bool fb_kernel_promises_bits(const char *kernel);
+
 /* True: closed. `reasons`: of what does not hold, "a; b"; `holds` [FB_CONDITIONS]. */
 bool fb_rulebook_judge(const fb_evidence *evidence, fb_text *reasons,
                        bool holds[FB_CONDITIONS]);

@@ -153,8 +153,6 @@ double fb_run_cell_work(const fb_runner *run, const fb_cell *cell);
 
 /* --- a context under the budget (run_stream.c) --- */
 
-/* Whether what the rule keeps beside entries is paid from the budget. */
-bool fb_run_pays_state(const fb_plan *plan, const fb_cell *cell);
 FB_MUST_USE fb_status fb_run_stream(const fb_runner *run, const fb_cell *cell,
                                     fb_variant **out);
 

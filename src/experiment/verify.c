@@ -8,6 +8,7 @@
 #include "engine/digest.h"
 #include "experiment/certificate.h"
 #include "experiment/check_cells.h"
+#include "store/form.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -297,6 +298,7 @@ fb_status fb_verify_file(fb_store *store, const fb_results *results, const char 
 {
     FB_TRY(check_format(results, path));
     check_hash(results, problems);
+    FB_TRY(fb_store_check_form(store, problems));
     FB_TRY(check_digests(results, path, problems));
     FB_TRY(check_kept(store, results, problems));
     FB_TRY(check_content(store, results, problems));

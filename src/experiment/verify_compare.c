@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/memory.h"
+#include "experiment/rulebook.h"
 #include "experiment/verify_inside.h"
 #include "store/cover.h"
 
@@ -64,12 +65,6 @@ static bool is_near(const fb_result_cell *a, const fb_result_cell *b)
            is_same_text(a->trace_answer, b->trace_answer) && has_near_scores(a, b);
 }
 
-/* See holds_bits of the rulebook. */
-static bool has_tolerance(const fb_results *r)
-{
-    return r->kernel != NULL && strncmp(r->kernel, "native.", 7) != 0;
-}
-
 static fb_status compare_covers(fb_verified_cell *out, fb_verify_side was,
                                 fb_verify_side is, int made)
 {
@@ -105,7 +100,7 @@ fb_status fb_verify_compare(fb_verified *all, fb_verified_cell *out, fb_verify_s
     }
     FB_TRY(compare_covers(out, was, is, made));
     out->is_equal = out->differs == NULL;
-    out->is_near = !out->is_equal && has_tolerance(was.results) &&
+    out->is_near = !out->is_equal && !fb_kernel_promises_bits(was.results->kernel) &&
                    is_near(cell, &is.results->cells[made]);
     all->n_equal += out->is_equal;
     all->n_near += out->is_near;

@@ -52,6 +52,7 @@ typedef struct fb_limits {
 typedef enum fb_left_out {
     FB_LEFT_not,
     FB_LEFT_ahead,     /* has seen what comes after the text */
+    FB_LEFT_simulated, /* held more bytes than it is said to keep */
     FB_LEFT_no_choice, /* had no entry to choose */
     FB_LEFT_missing,   /* has no finished cell in some task */
 } fb_left_out;

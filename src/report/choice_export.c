@@ -55,6 +55,7 @@ static const char *fate_of(const fb_choice *choice, int at)
 {
     static const char *const left[] = {[FB_LEFT_not] = "",
                                        [FB_LEFT_ahead] = "looks ahead",
+                                       [FB_LEFT_simulated] = "simulated",
                                        [FB_LEFT_no_choice] = "no choice",
                                        [FB_LEFT_missing] = "not finished"};
     static const char *const ties[] = {[FB_TIE_apart] = "fits",

@@ -152,6 +152,7 @@ static void measure(const fb_choice *choice, fb_candidate *c)
             c->left = c->left == FB_LEFT_not ? FB_LEFT_missing : c->left;
             continue;
         }
+        if (row->is_simulated && c->left == FB_LEFT_not) c->left = FB_LEFT_simulated;
         if (row->is_without_choice && c->left == FB_LEFT_not)
             c->left = FB_LEFT_no_choice;
         add_bytes(choice, c, table, row);

@@ -172,6 +172,8 @@ static void say_left_out(fb_saying *s)
 {
     say_group(s, "no candidates, since they have seen what comes after the text: ",
               (group){is_left_out, say_label, FB_LEFT_ahead});
+    say_group(s, "no candidates, since they held more than they are said to keep: ",
+              (group){is_left_out, say_label, FB_LEFT_simulated});
     say_group(s, "no candidates, since they had no entry to choose: ",
               (group){is_left_out_here, say_name, FB_LEFT_no_choice});
     say_group(s, "no candidates, since a task has no finished cell of them: ",

@@ -59,8 +59,8 @@ static const source sources[FB_COVER_TABLES] = {
      .sql = "SELECT * FROM kept WHERE cell_id = ?1 ORDER BY layer, kv_head",
      .by_cell = true},
     {.name = "note",
-     .sql = "SELECT * FROM note WHERE experiment_id = ?1 AND ?2 = 0 "
-            "ORDER BY level, text, cell_id"},
+     .sql = "SELECT note.*, (SELECT digest FROM cell WHERE id = cell_id) AS cell "
+            "FROM note WHERE experiment_id = ?1 AND ?2 = 0 ORDER BY level, text, cell"},
     {.name = "host",
      .sql = "SELECT * FROM host WHERE id = (SELECT host_id FROM cell WHERE id = ?1)",
      .by_cell = true,

@@ -210,6 +210,21 @@ fb_status fb_store_open_read(fb_store **out, const char *path)
     return open_store(out, path, false);
 }
 
+fb_status fb_store_open_model(fb_store **out)
+{
+    fb_store *store = fb_zalloc(FB_ACCOUNT_other, sizeof *store);
+    int code;
+
+    *out = store;
+    if (store == NULL) return fb_fail(FB_NO_MEMORY, "no memory to check results");
+    store->path = fb_strdup("tables of this program");
+    if (store->path == NULL) return fb_fail(FB_NO_MEMORY, "no memory to check results");
+    code = sqlite3_open_v2(":memory:", &store->db,
+                           SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
+    if (code != SQLITE_OK) return fb_store_failure(store, code);
+    return exec(store, (const char *)schema_sql);
+}
+
 void fb_store_close(fb_store *store)
 {
     if (store == NULL) return;

@@ -63,6 +63,10 @@ FB_MUST_USE fb_status fb_query_number(int64_t *out, fb_store *store, const char 
 /* Ends a transaction: commits if `status` is FB_OK, else takes all back. */
 FB_MUST_USE fb_status fb_query_end(fb_store *store, fb_status status);
 
+/* open.c - a store in memory with the tables of this program and nothing in them. Close it
+ * in any case. */
+FB_MUST_USE fb_status fb_store_open_model(fb_store **out);
+
 /* The failure that SQLite's last answer stands for, with the path in front. */
 FB_MUST_USE fb_status fb_store_failure(const fb_store *store, int code);
 

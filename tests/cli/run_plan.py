@@ -42,6 +42,19 @@ def extra(db, label):
     return sum(f for _, s, f in rows if s in ("signal", "score", "select")) / plain
 
 
+def check_stream(folder):
+    """What a stream reads with is smaller than the full cache: the share is of that."""
+    more = ["--protocol", "stream", "--chunk", "32"]
+    rules = "snapkv:window=16,h2o,rkv,knorm"
+    told = json.loads(call(folder, "--dry-run", "--json", *more, rules=rules).stdout)["longest"]
+    call(folder, "-o", "s.db", *more, rules=rules)
+    with sqlite3.connect(pathlib.Path(folder) / "s.db") as db:
+        assert len(told["rules"]) == 4
+        for rule in told["rules"]:
+            ran = extra(db, rule["rule"])
+            assert abs(rule["extra"] - ran) <= 1e-8 * ran, (rule, ran)
+
+
 def check_run(folder):
     told = plan(folder)
     call(folder, "-o", "r.db")
@@ -68,6 +81,7 @@ def check_refusal(folder):
 
 with tempfile.TemporaryDirectory() as temporary:
     check_run(temporary)
+    check_stream(temporary)
     check_refusal(temporary)
-print("2 passed, 0 failed")
+print("3 passed, 0 failed")
 sys.exit(0)

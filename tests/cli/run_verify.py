@@ -126,7 +126,14 @@ def flip_others(path, folder):
             ("the certificate's hash", "update certificate set sha256 = replace(sha256, "
              "substr(sha256, 1, 1), 'x')", "table certificate"),
             ("a digest that fits the changed score", "update cell set digest = replace(digest, "
-             "substr(digest, 1, 1), 'x') where id = 2", "table cell, column digest")]:
+             "substr(digest, 1, 1), 'x') where id = 2", "table cell, column digest"),
+            ("a view says other numbers", "drop view point; create view point as select 1 as mean",
+             "view point: not that of this program"),
+            ("an index is gone", "drop index model_identity", "index model_identity:"),
+            ("a trigger", "create trigger mine after insert on verification begin "
+             "update verification set equal = 99; end", "trigger mine:"),
+            ("the schema's number", "pragma user_version = 4", "schema number 4"),
+            ("a note is of a cell", "update note set cell_id = 2", "table note, column cell")]:
         shutil.copy(path, copy)
         with sqlite3.connect(copy) as db:
             db.executescript("pragma synchronous = off; " + sql)
@@ -156,6 +163,28 @@ def unreadable(path, folder):
     done = call("verify", copy, "--certificate")
     check("parameters that are none say where", done.returncode == 2 and
           "copy.db': parameters of a task" in done.stderr, done.stderr)
+
+
+def flip_index(path, folder):
+    """A row that an index no longer finds: tables alone do not show it."""
+    copy = folder / "copy.db"
+    shutil.copy(path, copy)
+    with sqlite3.connect(copy) as db:
+        page, size = (db.execute(sql).fetchone()[0] for sql in (
+            "select rootpage from sqlite_schema where name = 'rule_identity'",
+            "pragma page_size"))
+    raw = bytearray(copy.read_bytes())
+    at = raw.index(b"random", (page - 1) * size, page * size)
+    raw[at] ^= 1
+    copy.write_bytes(raw)
+    done = call("verify", copy, "--certificate", "-q")
+    check("a byte of an index", done.returncode == 3 and "pages of the file" in done.stdout,
+          f"exit code {done.returncode}: {done.stdout}{done.stderr}")
+    shutil.copy(path, copy)
+    with sqlite3.connect(copy) as db:
+        db.execute("create view mine as select label from rule")
+    check("a view of one's own is nobody's business",
+          call("verify", copy, "--certificate", "-q").returncode == 0)
 
 
 def forge(path, folder):
@@ -252,6 +281,7 @@ def main():
         flip_all(path, folder)
         flip_others(path, folder)
         unreadable(path, folder)
+        flip_index(path, folder)
         forge(path, folder)
         whole(path, folder)
         refused(path, folder)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""run_kill.py - a run that is killed at any moment goes on with the same bytes.
+"""run_kill.py - J05: a run that is killed at any moment goes on with the same bytes.
 
 SIGKILL after a random number of cells, twenty times; SIGTERM, which finishes the open
 group and says so with exit code 3; then the same command to the end. The digest is that

@@ -338,21 +338,37 @@ static bool judge(const fb_results *r, double use, bool trace, bool cache, fb_te
     return fb_rulebook_judge(&evidence, why, holds);
 }
 
+#define DEPLOYED(name)                                                                 \
+    {                                                                                  \
+        .label = name, .expression = name, .deployable = true, .accounted = true       \
+    }
+
+/* An experiment of the closed class, whose parts a test may change. */
+static fb_result_rule rules[3];
+static fb_result_cell cells[4];
+
+static fb_results closed_one(void)
+{
+    static const fb_result_rule good_rules[3] = {DEPLOYED("full"), DEPLOYED("random"),
+                                                 DEPLOYED("mine")};
+    static const fb_result_cell good_cells[4] = {{.rule = 0, .status = "done"},
+                                                 {.rule = 1, .status = "done"},
+                                                 {.rule = 2, .status = "done"},
+                                                 {.rule = 2, .status = "failed"}};
+
+    memcpy(rules, good_rules, sizeof rules);
+    memcpy(cells, good_cells, sizeof cells);
+    return (fb_results){.rules = rules,
+                        .n_rules = 3,
+                        .kernel = "native.f32.kv32",
+                        .planned = 4,
+                        .cells = cells,
+                        .n_cells = 4};
+}
+
 static void every_condition_can_fail(void **state)
 {
-    fb_result_rule rules[] = {
-        {.label = "full", .expression = "full", .deployable = true, .accounted = true},
-        {.label = "random",
-         .expression = "random",
-         .deployable = true,
-         .accounted = true},
-        {.label = "mine", .expression = "mine", .deployable = true, .accounted = true},
-    };
-    fb_results r = {.rules = rules,
-                    .n_rules = 3,
-                    .kernel = "native.f32.kv32",
-                    .planned = 4,
-                    .n_cells = 4};
+    fb_results r = closed_one();
     fb_text why = {0};
 
     (void)state;
@@ -362,6 +378,23 @@ static void every_condition_can_fail(void **state)
     assert_string_equal(fb_text_string(&why), "a cell used 1.0001 of its budget");
     assert_false(judge(&r, 1, false, false, &why));
     assert_non_null(strstr(fb_text_string(&why), "; rules of a sample began with"));
+    r.n_cells = 3;
+    assert_false(judge(&r, 1, true, true, &why));
+    assert_string_equal(fb_text_string(&why), "1 of 4 cells are not there");
+    r.n_cells = 4;
+    r.kernel = "torch-2.13.0.cpu.f32.kv32";
+    assert_false(judge(&r, 1, true, true, &why));
+    assert_non_null(strstr(fb_text_string(&why), "within a tolerance"));
+    fb_text_clear(&why);
+}
+
+static void conditions_on_rules_can_fail(void **state)
+{
+    const fb_results r = closed_one();
+    fb_text why = {0};
+
+    (void)state;
+    small_open(&s, TEXT(RULES));
     rules[2].accounted = false;
     assert_false(judge(&r, 1, true, true, &why));
     assert_string_equal(fb_text_string(&why),
@@ -373,13 +406,9 @@ static void every_condition_can_fail(void **state)
                         "mine sees what no deployed rule can, and is ranked");
     rules[2].is_reference = true;
     assert_true(judge(&r, 1, true, true, &why));
-    r.n_cells = 3;
+    cells[1].status = "failed";
     assert_false(judge(&r, 1, true, true, &why));
-    assert_string_equal(fb_text_string(&why), "1 of 4 cells are not there");
-    r.n_cells = 4;
-    r.kernel = "torch-2.13.0.cpu.f32.kv32";
-    assert_false(judge(&r, 1, true, true, &why));
-    assert_non_null(strstr(fb_text_string(&why), "within a tolerance"));
+    assert_string_equal(fb_text_string(&why), "every cell of full or of random failed");
     fb_text_clear(&why);
 }
 
@@ -415,6 +444,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_class_follows_from_what_is_stored, begin,
                                         end),
         cmocka_unit_test_setup_teardown(every_condition_can_fail, begin, end),
+        cmocka_unit_test_setup_teardown(conditions_on_rules_can_fail, begin, end),
         cmocka_unit_test(the_document_has_every_condition),
     };
 
