@@ -256,11 +256,16 @@ fb_status fb_stream_piece(fb_stream *s, const int32_t *ids, int64_t t,
 
 /* --- a block --- */
 
-fb_status fb_stream_begin(fb_stream *s, int64_t t)
+void fb_stream_open_block(fb_stream *s, int64_t t)
 {
     FB_ASSERT(s->at == s->block);
     s->block = t;
     s->at = 0;
+}
+
+fb_status fb_stream_make_room(fb_stream *s, int64_t t)
+{
+    FB_ASSERT(s->at == s->block);
     if (s->sliding != NULL)
         FB_TRY(fb_cache_keep_last(s->sliding, s->view.engine->ops,
                                   s->view.engine->facts->window));
@@ -270,6 +275,13 @@ fb_status fb_stream_begin(fb_stream *s, int64_t t)
                    "%lld tokens at a time do not fit a budget of %lld entries a head; "
                    "take smaller chunks, or a smaller interval of an answer",
                    (long long)t, (long long)s->k);
+}
+
+fb_status fb_stream_begin(fb_stream *s, int64_t t)
+{
+    FB_TRY(fb_stream_make_room(s, t));
+    fb_stream_open_block(s, t);
+    return FB_OK;
 }
 
 fb_status fb_stream_read(fb_stream *s, const int32_t *ids, int64_t n)

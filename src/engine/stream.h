@@ -50,7 +50,11 @@ int64_t fb_stream_last_queries(const fb_bound_rule *rule);
 
 /* --- reading (stream.c) --- */
 
-/* Begins a block of t tokens: the rule evicts if they would not fit. */
+/* The rule evicts if t more tokens would not fit. */
+FB_MUST_USE fb_status fb_stream_make_room(fb_stream *stream, int64_t t);
+/* The next t tokens, for which there is room, are a block. */
+void fb_stream_open_block(fb_stream *stream, int64_t t);
+/* Both. */
 FB_MUST_USE fb_status fb_stream_begin(fb_stream *stream, int64_t t);
 /* Reads t of its tokens. With `wants_output` x is what the last layer makes of them, in the
  * scope open at the call. */

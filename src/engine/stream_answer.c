@@ -1,10 +1,13 @@
 /* stream_answer.c - a question and its answer, under the budget of the context.
  *
  * The question is one more piece of text. Then the answer: before every `interval` tokens of
- * it that would not fit, the rule evicts, so that these fit. First the reference comes in, a
- * block at a time, and is measured; then the free answer, token by token, from the same
- * state after the context. Both meet the same evictions, so where they say the same they
- * are the same bits.
+ * it that would not fit, the rule evicts, so that these fit. First the reference comes in and
+ * is measured; then the free answer, token by token, from the same state after the context.
+ * Both meet the same evictions, so where they say the same they are the same bits.
+ *
+ * A rule is shown each token of an answer by itself: what it sees of a longer block would have
+ * to be held from token to token, beside the budget. The reference comes in so too, or the two
+ * passes would not be the same.
  *
  * Each pass works in a copy of the cache, for the variant may be asked again. The copy and
  * whatever a pass repeats of another is charged to nobody.
@@ -25,6 +28,7 @@ typedef struct pass {
     fb_ledger *payer; /* NULL: nobody */
     fb_stream *s;     /* the copy at work */
     int64_t said;     /* tokens of the answer that it has read */
+    int64_t room;     /* so many of them, once there was room for these */
     int64_t place;    /* of the reference that comes next */
     int32_t next;     /* of greedy decoding */
 } pass;
@@ -79,19 +83,24 @@ static fb_status read_question(pass *p, use_rows *use)
     return FB_OK;
 }
 
-/* The next tokens of the answer `ids` of n, as many as the block still takes. The last token
- * of the longest answer is never read. */
-static fb_status read_answer(pass *p, const int32_t *ids, int64_t n, use_rows *use)
+/* Room for the next tokens of an answer, of which the last of the longest is never read. */
+static fb_status make_room(pass *p)
 {
     const int64_t most = fb_talk_longest(p->talk->question, p->talk->options) - 1;
-    fb_stream *s = p->s;
-    int64_t t;
+    const int64_t t = fb_smaller(p->s->interval, most - p->said);
 
-    if (s->at == s->block)
-        FB_TRY(fb_stream_begin(s, fb_smaller(s->interval, most - p->said)));
-    t = fb_smaller(n - p->said, s->block - s->at);
-    FB_TRY(read_piece(p, ids + p->said, t, use != NULL ? t : 0, use));
-    p->said += t;
+    FB_TRY(fb_stream_make_room(p->s, t));
+    p->room = p->said + t;
+    return FB_OK;
+}
+
+/* The next token of the answer: a block of its own. */
+static fb_status read_answer(pass *p, const int32_t *ids, use_rows *use)
+{
+    if (p->said == p->room) FB_TRY(make_room(p));
+    fb_stream_open_block(p->s, 1);
+    FB_TRY(read_piece(p, ids + p->said, 1, use != NULL ? 1 : 0, use));
+    p->said++;
     return FB_OK;
 }
 
@@ -121,7 +130,7 @@ static fb_status force(pass *p)
 
     FB_TRY(read_question(p, q->n_answer > 0 ? measure : show_first));
     while (p->said < q->n_answer - 1)
-        FB_TRY(read_answer(p, q->answer, q->n_answer - 1, measure));
+        FB_TRY(read_answer(p, q->answer, measure));
     return FB_OK;
 }
 
@@ -156,7 +165,7 @@ static fb_status go_back(pass *p)
     if (p->said == 0) return FB_OK;
     fb_stream_free(p->s);
     p->s = NULL;
-    p->said = 0;
+    p->said = p->room = 0;
     FB_TRY(fb_stream_fork(&p->s, p->from));
     return read_question(p, NULL);
 }
@@ -167,7 +176,7 @@ static fb_status catch_up(pass *p)
     const fb_answer *answer = p->answer;
 
     while (p->said < answer->n_ids - 1)
-        FB_TRY(read_answer(p, answer->ids, answer->n_ids - 1, NULL));
+        FB_TRY(read_answer(p, answer->ids, NULL));
     return FB_OK;
 }
 
@@ -182,7 +191,7 @@ static fb_status step(pass *p)
     fb_status status;
 
     fb_trace_begin(ops, 1);
-    status = read_answer(p, p->answer->ids, p->said + 1, choose);
+    status = read_answer(p, p->answer->ids, choose);
     fb_trace_end(ops, p->answer->trace_decode);
     return status;
 }

@@ -84,13 +84,25 @@ static void read_text(numbers *r, int64_t n)
 
 /* --- 29 --- */
 
+/* From token to token nothing is held of what a rule was shown. */
+static fb_status look(void *self, const fb_growth *growth)
+{
+    const size_t *signals = self;
+
+    (void)growth;
+    holds(fb_memory_now(FB_ACCOUNT_signals) == *signals);
+    return FB_OK;
+}
+
 /* Question and answer go on under the budget. */
 static void check_answer(fb_variant *variant, int64_t entries)
 {
     static const int32_t prompt[] = {2, 9, 5, 7}, words[] = {7, 11, 6, 9, 12};
     const fb_question question = {prompt, words, 4, 5};
-    const fb_answer_options options = {.generate = true, .max_tokens = 9};
     const size_t before = bytes_now();
+    size_t signals = fb_memory_now(FB_ACCOUNT_signals);
+    const fb_answer_options options = {
+        .generate = true, .max_tokens = 9, .watch = look, .self = &signals};
     fb_answer answer;
 
     assert_ok(fb_meet(reading, &question));
