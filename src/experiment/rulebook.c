@@ -75,12 +75,21 @@ static bool holds_counted(const fb_evidence *e, fb_text *why)
     return true;
 }
 
+enum { MOST_QUOTA = 5 }; /* per cent of reading the context: the default */
+
 /* A rule above the quota stands apart, with its cost: that opens nothing. Here it is asked
  * whether there is a limit at all. */
 static bool holds_quota(const fb_evidence *e, fb_text *why)
 {
-    if (!fb_values_is(e->settings, FB_SET_compute, "report")) return true;
-    fb_text_puts(why, "extra work of rules is shown, not limited");
+    const double quota = fb_values_real(e->settings, FB_SET_quota);
+
+    if (fb_values_is(e->settings, FB_SET_compute, "report")) {
+        fb_text_puts(why, "extra work of rules is shown, not limited");
+        return false;
+    }
+    if (quota <= MOST_QUOTA) return true;
+    fb_text_printf(why, "the quota of extra work is %.15g %%, above %d %%", quota,
+                   MOST_QUOTA);
     return false;
 }
 

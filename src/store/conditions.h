@@ -17,7 +17,7 @@
     X(state, "The state of rules is charged to the budget.")                                    \
     X(budget, "No cell holds more bytes than its budget.")                                      \
     X(counted, "Every operation of every rule is in the ledger.")                               \
-    X(quota, "Extra work is limited by a quota; a rule above it stands apart.")                 \
+    X(quota, "Extra work is limited by a quota of at most 5 %; a rule above it stands apart.")   \
     X(signals, "A rule that sees the question's answer is a reference, out of rankings.")       \
     X(frame, "The full cache and random choice are among the rules.")                           \
     X(whole, "Every planned cell is there; failed ones are counted in public.")
