@@ -7,7 +7,8 @@
 #include "base/memory.h"
 #include "ops/context.h"
 
-_Static_assert((int)FB_PHASE_COUNT <= (int)FB_MEMORY_PHASES, "memory has peaks of every phase");
+_Static_assert((int)FB_PHASE_COUNT <= (int)FB_MEMORY_PHASES,
+               "memory has peaks of every phase");
 
 static const struct {
     const char *name, *aten;
