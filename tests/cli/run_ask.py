@@ -113,7 +113,8 @@ def whole_frames(terminal):
     """The frames of the growing answers; a piece of output may end in the middle of one."""
     return [frame for frame in terminal.frames
             if frame and frame[-1].startswith("answering  ")
-            and [line for line in frame if line in HEADS] == ["full", "knorm"]]
+            and [line for line in frame if line in HEADS] == ["full", "knorm"]
+            and so_far(frame) > 0]
 
 
 def elsewhere(file, line):

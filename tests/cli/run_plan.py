@@ -63,8 +63,9 @@ def check_run(folder):
         for rule in told["rules"]:
             ran = extra(db, rule["rule"])
             assert abs(rule["extra"] - ran) <= 1e-8 * ran, (rule, ran)
-        measured = db.execute("select distinct account, peak_bytes from memory "
-                              "where phase = 'context' and account != 'other'").fetchall()
+        # a rule that reads the context again holds more: the plan has the most of any cell
+        measured = db.execute("select account, max(peak_bytes) from memory where phase = "
+                              "'context' and account != 'other' group by account").fetchall()
     assert len(measured) == 5
     for account, ran in measured:
         said = told["peak_bytes"]["prefill"][account]
