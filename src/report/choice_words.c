@@ -22,8 +22,8 @@ void fb_choice_say_time(fb_text *text, double seconds)
 {
     int digits = seconds < 0.01 ? 2 : 1;
 
-    for (double s = seconds; s > 0 && s < 0.001 && digits < 9; s *= 10)
-        digits++;
+    if (seconds > 0 && seconds < 0.001) digits -= (int)floor(log10(1000 * seconds));
+    if (digits > 9) digits = 9;
     fb_say_number(text, 1000 * seconds, digits);
     fb_text_puts(text, " ms");
 }
