@@ -85,7 +85,7 @@ static int count_failed(const fb_results *r)
     int n = 0;
 
     for (int i = 0; i < r->n_cells; i++)
-        n += strcmp(r->cells[i].status, "done") != 0;
+        n += !fb_result_is_done(&r->cells[i]);
     return n;
 }
 

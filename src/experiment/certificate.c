@@ -18,11 +18,6 @@ static bool agree(const char **seen, const char *hash)
     return strcmp(*seen, hash) == 0;
 }
 
-static bool is_done(const fb_result_cell *cell)
-{
-    return strcmp(cell->status, "done") == 0;
-}
-
 fb_sample_trace fb_certificate_trace(const fb_results *r, int first)
 {
     fb_sample_trace t = {.same_trace = true, .same_cache = true, .end = first};
@@ -31,7 +26,7 @@ fb_sample_trace fb_certificate_trace(const fb_results *r, int first)
          t.end++) {
         const fb_result_cell *cell = &r->cells[t.end];
 
-        if (!is_done(cell)) continue;
+        if (!fb_result_is_done(cell)) continue;
         t.same_trace &= agree(&t.context, cell->trace_context);
         t.same_trace &= agree(&t.answer, cell->trace_answer);
         t.same_trace &= agree(&t.decode, cell->trace_decode);
@@ -64,7 +59,7 @@ fb_most_used fb_certificate_most(const fb_results *r, int budget)
     fb_most_used m = {0};
 
     for (int i = 0; i < r->n_cells; i++)
-        if (r->cells[i].budget == budget && is_done(&r->cells[i]))
+        if (r->cells[i].budget == budget && fb_result_is_done(&r->cells[i]))
             add_use(&m, &r->cells[i]);
     return m;
 }

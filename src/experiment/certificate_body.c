@@ -170,7 +170,7 @@ static void add_cells(fb_certificate *c, const fb_results *r)
     int done = 0;
 
     for (int i = 0; i < r->n_cells; i++)
-        done += strcmp(r->cells[i].status, "done") == 0;
+        done += fb_result_is_done(&r->cells[i]);
     fb_text_printf(&c->body,
                    ", \"cells\": {\"n\": %d, \"failed\": %d, \"digest\": \"%s\"}", done,
                    r->n_cells - done, r->digest);

@@ -173,7 +173,7 @@ fb_status fb_cells_check(const fb_results *results, const char *path, bool stric
         const fb_result_cell *cell = &results->cells[i];
         bool is_changed = false;
 
-        if (strcmp(cell->status, "done") != 0) continue;
+        if (!fb_result_is_done(cell)) continue;
         if (!strict && fb_cell_is_incomplete(results, cell)) continue;
         FB_TRY(check_cell(results, cell, &is_changed));
         if (is_changed && n++ == 0) first = cell;

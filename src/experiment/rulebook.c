@@ -121,7 +121,7 @@ static bool has_cells(const fb_results *r, const char *name)
 {
     for (int i = 0; i < r->n_cells; i++)
         if (is_called(&r->rules[r->cells[i].rule], name) &&
-            strcmp(r->cells[i].status, "done") == 0)
+            fb_result_is_done(&r->cells[i]))
             return true;
     return false;
 }

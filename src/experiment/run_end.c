@@ -219,7 +219,7 @@ typedef struct marks {
 
 static void count(marks *m, const fb_result_cell *cell)
 {
-    if (strcmp(cell->status, "done") != 0) {
+    if (!fb_result_is_done(cell)) {
         m->failed++;
         return;
     }

@@ -485,7 +485,7 @@ static fb_status take_up(fb_runner *run, const fb_results *own)
     FB_TRY(check_kernel(run, own));
     FB_TRY(keep_model_name(run, own));
     for (int i = 0; i < own->n_cells; i++)
-        if (strcmp(own->cells[i].status, "done") == 0 &&
+        if (fb_result_is_done(&own->cells[i]) &&
             fb_cell_is_incomplete(own, &own->cells[i]))
             FB_TRY(drop_cell(run, own, i));
     return FB_OK;

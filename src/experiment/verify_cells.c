@@ -47,11 +47,6 @@ static void find_place(draw *d, const fb_results *results, int cell)
     fb_hash_hex(&hash, d->place);
 }
 
-static bool is_done(const fb_result_cell *cell)
-{
-    return strcmp(cell->status, "done") == 0;
-}
-
 /* The first `most` in an order that the certificate's hash gives, -1: all. */
 static fb_status choose(fb_verified *out, const fb_results *results, int64_t most)
 {
@@ -65,7 +60,7 @@ static fb_status choose(fb_verified *out, const fb_results *results, int64_t mos
         return fb_fail(FB_NO_MEMORY, "no memory to choose cells");
     }
     for (int i = 0; i < results->n_cells; i++)
-        if (is_done(&results->cells[i])) find_place(&draws[n++], results, i);
+        if (fb_result_is_done(&results->cells[i])) find_place(&draws[n++], results, i);
     qsort(draws, (size_t)n, sizeof *draws, by_place);
     out->n = most < 0 || most > n ? n : (int)most;
     for (int i = 0; i < out->n; i++)

@@ -57,8 +57,7 @@ static bool has_near_scores(const fb_result_cell *a, const fb_result_cell *b)
 /* What a backend that promises no bits has to give again. */
 static bool is_near(const fb_result_cell *a, const fb_result_cell *b)
 {
-    return strcmp(b->status, "done") == 0 &&
-           is_same_text(a->kept_sha256, b->kept_sha256) &&
+    return fb_result_is_done(b) && is_same_text(a->kept_sha256, b->kept_sha256) &&
            is_same_text(a->answer_tokens, b->answer_tokens) &&
            is_same_text(a->stop, b->stop) && a->budget_bytes == b->budget_bytes &&
            is_same_text(a->trace_context, b->trace_context) &&

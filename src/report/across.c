@@ -176,11 +176,6 @@ static int by_place(const void *x, const void *y)
     return a->seed < b->seed ? -1 : a->seed > b->seed;
 }
 
-static bool is_done(const fb_result_cell *cell)
-{
-    return strcmp(cell->status, "done") == 0;
-}
-
 /* The cell of the second results that stands where `a` does; NULL: none is finished. */
 static const fb_result_cell *counterpart(const pairing *p, const fb_result_cell *a)
 {
@@ -194,7 +189,7 @@ static const fb_result_cell *counterpart(const pairing *p, const fb_result_cell 
     if (place.sample < 0 || place.rule < 0 || (a->budget >= 0 && place.budget < 0))
         return NULL;
     found = bsearch(&place, b->cells, (size_t)b->n_cells, sizeof place, by_place);
-    return found != NULL && is_done(found) ? found : NULL;
+    return found != NULL && fb_result_is_done(found) ? found : NULL;
 }
 
 static bool score_of(const pairing *p, const fb_result_cell *a,
@@ -216,7 +211,7 @@ static void find_pairs(pairing *p)
         const fb_result_cell *cell = &a->cells[i], *other;
         double x, y;
 
-        if (!is_done(cell)) continue;
+        if (!fb_result_is_done(cell)) continue;
         other = counterpart(p, cell);
         if (other == NULL || !score_of(p, cell, cell, &x) ||
             !score_of(p, cell, other, &y)) {
@@ -227,7 +222,7 @@ static void find_pairs(pairing *p)
             (pair){a->samples[cell->sample].task, cell, other};
     }
     for (int i = 0; i < b->n_cells; i++)
-        n_done += is_done(&b->cells[i]);
+        n_done += fb_result_is_done(&b->cells[i]);
     across->n_only_second = n_done - across->n_pairs;
 }
 

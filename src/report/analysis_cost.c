@@ -156,7 +156,7 @@ fb_status fb_analysis_cost(fb_row *row, const fb_table *table,
             analyser->results, table->samples[s], row->rule, table->budget, &n);
 
         for (int c = 0; c < n; c++) {
-            if (strcmp(cells[c].status, "done") != 0) continue;
+            if (!fb_result_is_done(&cells[c])) continue;
             add_marks(row, &cells[c], &analyser->results->samples[table->samples[s]],
                       trained);
             note_most(row, &cells[c]);

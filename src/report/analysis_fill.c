@@ -62,7 +62,7 @@ static bool value_of(double *out, const fb_table *table, const fb_results *resul
 
     cells = fb_analysis_cells(results, sample, rule, table->budget, &n);
     for (int c = 0; c < n; c++)
-        if (strcmp(cells[c].status, "done") == 0 &&
+        if (fb_result_is_done(&cells[c]) &&
             fb_result_score(&cells[c], metric, &value) && isfinite(value)) {
             sum += value;
             n_values++;

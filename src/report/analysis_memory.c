@@ -56,7 +56,7 @@ static fb_status add_cells(struct sums *sums, const fb_row *row, const fb_table 
             analyser->results, table->samples[s], row->rule, table->budget, &n);
 
         for (int c = 0; c < n; c++)
-            if (strcmp(cells[c].status, "done") == 0)
+            if (fb_result_is_done(&cells[c]))
                 FB_TRY(add_cell(sums, analyser->store, cells[c].id));
     }
     return FB_OK;

@@ -6,8 +6,6 @@
 #include "base/memory.h"
 #include "report/analysis_parts.h"
 
-#include <string.h>
-
 /* --- what failed --- */
 
 static void count_cells(fb_failure *all, int64_t *done, const fb_results *results)
@@ -21,7 +19,7 @@ static void count_cells(fb_failure *all, int64_t *done, const fb_results *result
 
         *f = (fb_failure){task,           cell->budget, cell->rule,
                           f->n_cells + 1, f->n_failed,  f->reason};
-        if (strcmp(cell->status, "done") == 0) {
+        if (fb_result_is_done(cell)) {
             ++*done;
             continue;
         }

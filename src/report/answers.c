@@ -15,11 +15,6 @@ enum {
 
 /* --- cells */
 
-static bool is_done(const fb_result_cell *cell)
-{
-    return strcmp(cell->status, "done") == 0;
-}
-
 double fb_sample_score(const fb_page *page, int sample, int rule, int budget)
 {
     const fb_results *results = page->results;
@@ -30,7 +25,8 @@ double fb_sample_score(const fb_page *page, int sample, int rule, int budget)
         fb_analysis_cells(page->results, sample, rule, budget, &n);
 
     for (int c = 0; c < n; c++) {
-        if (!is_done(&cells[c]) || !fb_result_score(&cells[c], metric, &value))
+        if (!fb_result_is_done(&cells[c]) ||
+            !fb_result_score(&cells[c], metric, &value))
             continue;
         sum += value;
         n_values++;
@@ -47,7 +43,7 @@ bool fb_sample_is_right(const fb_page *page, int sample, int rule, int budget)
     for (int c = 0; c < n; c++) {
         double value;
 
-        if (!is_done(&cells[c])) return false;
+        if (!fb_result_is_done(&cells[c])) return false;
         if (!fb_result_score(&cells[c], "em", &value) &&
             !fb_result_score(&cells[c], "em_tf", &value))
             return false;
@@ -113,7 +109,7 @@ static void answer_cell(const fb_page *page, const fb_result_cell *cell,
                         const char *expected)
 {
     fb_text_puts(page->out, "<td class=\"l w\">");
-    if (!is_done(cell)) {
+    if (!fb_result_is_done(cell)) {
         fb_html(page->out, "%s: %s", cell->status, cell->reason);
     } else if (cell->answer != NULL) {
         fb_text_puts(page->out, "<code>");
@@ -174,7 +170,8 @@ static bool has_answers(const fb_page *page, int sample)
             const fb_result_cell *cell =
                 fb_analysis_cells(page->results, sample, r, b, &n);
 
-            if (n > 0 && (cell->answer != NULL || !is_done(cell))) return true;
+            if (n > 0 && (cell->answer != NULL || !fb_result_is_done(cell)))
+                return true;
         }
     return false;
 }

@@ -10,8 +10,6 @@
 #include "base/json.h"
 #include "base/memory.h"
 
-#include <string.h>
-
 /* --- reading --- */
 
 /* Entries of a head before anything left: all heads have as many. */
@@ -99,7 +97,7 @@ static fb_status add_cell(fb_kept_cells *cells, int cell)
     fb_status status = FB_OK;
     int n;
 
-    if (strcmp(row->status, "done") != 0) return FB_OK;
+    if (!fb_result_is_done(row)) return FB_OK;
     FB_TRY(fb_store_read_kept(cells->store, row->id, &kept, &n));
     if (n > 0 && cells->n == 0) status = measure(cells, kept, n);
     if (n > 0 && status == FB_OK) status = check_sets(cells, row, kept, n);

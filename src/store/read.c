@@ -419,6 +419,11 @@ void fb_results_free(const fb_results *results)
     fb_free(reader);
 }
 
+bool fb_result_is_done(const fb_result_cell *cell)
+{
+    return strcmp(cell->status, "done") == 0;
+}
+
 bool fb_result_score(const fb_result_cell *cell, const char *metric, double *out)
 {
     for (int i = 0; i < cell->n_scores; i++)

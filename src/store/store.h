@@ -268,6 +268,8 @@ FB_MUST_USE fb_status fb_store_find(fb_store *store, const char *asked,
 FB_MUST_USE fb_status fb_store_read(fb_store *store, const char *spec_sha256,
                                     const fb_results **out);
 void fb_results_free(const fb_results *results); /* takes NULL */
+/* Whether it ran to its end; otherwise it failed or was refused. */
+bool fb_result_is_done(const fb_result_cell *cell);
 /* Value of a metric of a cell; false if the cell has none. */
 bool fb_result_score(const fb_result_cell *cell, const char *metric, double *out);
 
