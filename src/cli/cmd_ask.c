@@ -171,7 +171,11 @@ static fb_status prepare(job *j)
 {
     FB_TRY(check_arguments(j));
     FB_TRY(fb_open_environment(j->spec));
-    FB_TRY(fb_spec_check_question(j->spec, fb_open_problem, &j->n_problems));
+    FB_TRY(fb_spec_check_question(j->spec,
+                                  "a question of your own comes without\n"
+                                  "help: flexbudget tasks jsonl shows how questions "
+                                  "with answers are written, for flexbudget run",
+                                  fb_open_problem, &j->n_problems));
     FB_TRY(read_texts(j));
     FB_TRY(fb_open_model(&j->model, &j->ops, j->spec, FB_OPEN_FOR_SPEED));
     FB_TRY(fb_plan_ask(&j->plan, j->spec, j->model, &j->own, fb_open_problem,

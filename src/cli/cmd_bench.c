@@ -65,7 +65,8 @@ static const fb_option options[] = {
                .high = 1e7,
                .argument = "TIME",
                .group = "How often",
-               .help = "no repetition begins that would end later; one is always made"},
+               .help = "for the repetitions together, measuring the device aside: none "
+                       "begins that would pass it; one is always made"},
     [PROFILE] = {.name = "profile",
                  .type = FB_TYPE_TEXT,
                  .initial = "",
@@ -117,6 +118,7 @@ typedef struct job {
     size_t n_text;
     fb_profile profile; /* of --profile */
     int64_t begin_ns;
+    int64_t spent_ns; /* of the limit, by the contexts before */
     fb_text out;
     int n_problems; /* said so far */
 } job;
@@ -164,7 +166,10 @@ static fb_status prepare(job *j)
     FB_TRY(read_files(j));
     if (!has_model(j) && is_given(j, SAVE))
         return fb_open_ops(&j->ops, j->spec, FB_OPEN_FOR_SPEED);
-    FB_TRY(fb_spec_check_question(j->spec, fb_open_problem, &j->n_problems));
+    FB_TRY(fb_spec_check_question(j->spec,
+                                  "the text that bench goes on from comes without\n"
+                                  "help: flexbudget run has it",
+                                  fb_open_problem, &j->n_problems));
     return fb_open_model(&j->model, &j->ops, j->spec, FB_OPEN_FOR_SPEED);
 }
 
@@ -188,7 +193,7 @@ static void follow(void *self, int repetition, int of)
 static int64_t limit_of(const job *j, int contexts_left)
 {
     const int64_t all = fb_values_int(&j->line->own, LIMIT) * 1000000000;
-    const int64_t left = all - (fb_time_ns() - j->begin_ns);
+    const int64_t left = all - j->spent_ns;
 
     return left < contexts_left ? 1 : left / contexts_left;
 }
@@ -246,6 +251,7 @@ static fb_status measure(job *j, int context, int n)
 
     if (status == FB_OK) {
         status = fb_bench_run(&bench, j->ops);
+        j->spent_ns += bench.repetitions_ns;
         if (status == FB_OK || status == FB_STOPPED)
             shown = show(j, &bench, status, context);
     }
@@ -335,6 +341,8 @@ static const char *const reading[] = {
     "the device, measured between the repetitions or read from --profile "
     "(docs/BENCH.md); "
     "beside it, the measured seconds divided by these.",
+    "A --profile written by hand has a name and two rates, for each second:",
+    "{\"name\": \"H100 SXM\", \"flops_per_s\": 67e12, \"bytes_per_s\": 3.35e12}",
     "Times of a machine that does other work as well are warned of, not corrected.",
     NULL};
 

@@ -25,6 +25,7 @@ typedef struct turn {
     fb_engine *engine;
     fb_random random;
     int at;          /* its number; -1: it warms up, and nothing is noted */
+    int64_t look_ns; /* what looking at the device took of it */
     int n_done;      /* arms of it */
     int *rules;      /* [n_rules] of the spec, in the order of this turn */
     int64_t *stamps; /* [answer] when each token was there */
@@ -212,16 +213,19 @@ static void list_rates(fb_profile *p, double *out[FB_BENCH_DEVICE])
     out[5] = &p->attention_bytes_per_s;
 }
 
-static fb_status look_at_device(const turn *t)
+static fb_status look_at_device(turn *t)
 {
     double *rates[FB_BENCH_DEVICE];
+    const int64_t begin_ns = fb_time_ns();
     fb_bench *b = t->b;
 
+    t->look_ns = 0;
     if (t->at < 0 || !b->options.measures_device) return FB_OK;
     FB_TRY(fb_profile_measure(&b->profile, t->ops, b->model, b->shape.type));
     list_rates(&b->profile, rates);
     for (int i = 0; i < FB_BENCH_DEVICE; i++)
         b->device[i][t->at] = *rates[i];
+    t->look_ns = fb_time_ns() - begin_ns;
     return FB_OK;
 }
 
@@ -247,31 +251,33 @@ static fb_status repeat(turn *t, int at)
 /* --- all of them --- */
 
 /* Whether `more` repetitions as long as the longest so far end in time. */
-static bool has_time(const fb_bench *b, int64_t begin_ns, int64_t longest_ns, int more)
+static bool has_time(const fb_bench *b, int64_t longest_ns, int more)
 {
     if (b->options.limit_ns == 0) return true;
-    return fb_time_ns() - begin_ns + more * longest_ns <= b->options.limit_ns;
+    return b->repetitions_ns + more * longest_ns <= b->options.limit_ns;
 }
 
 static fb_status repeat_all(turn *t)
 {
     fb_bench *b = t->b;
-    const int64_t begin_ns = fb_time_ns();
     const int of = b->options.warmup + b->options.repetitions;
     int64_t longest_ns = 0;
 
     for (int i = 0; i < of; i++) {
         const bool warms = i < b->options.warmup;
-        const int64_t own_ns = fb_time_ns();
+        const int64_t begin_ns = fb_time_ns();
+        int64_t own_ns;
 
         /* One is measured, whatever it takes; a second warm-up leaves room for it. */
-        if (!has_time(b, begin_ns, longest_ns, warms ? 2 : 1) && (warms || b->n > 0)) {
+        if (!has_time(b, longest_ns, warms ? 2 : 1) && (warms || b->n > 0)) {
             b->is_cut = true;
             continue;
         }
         if (b->options.watch != NULL) b->options.watch(b->options.self, i, of);
         FB_TRY(repeat(t, warms ? -1 : b->n));
-        if (fb_time_ns() - own_ns > longest_ns) longest_ns = fb_time_ns() - own_ns;
+        own_ns = fb_time_ns() - begin_ns - t->look_ns;
+        b->repetitions_ns += own_ns;
+        if (own_ns > longest_ns) longest_ns = own_ns;
     }
     return FB_OK;
 }

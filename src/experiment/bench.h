@@ -60,7 +60,7 @@ typedef struct fb_bench_arm {
 typedef struct fb_bench_options {
     int64_t context, answer; /* tokens; answer at least 2 */
     int repetitions, warmup;
-    int64_t limit_ns; /* 0: none */
+    int64_t limit_ns; /* of repetitions, looks at the device aside; 0: none */
     const char *text; /* of the context; NULL: a book of the program's */
     size_t n_text;
     int64_t memory;       /* bytes the process may use; 0: 80 % of what is free */
@@ -90,6 +90,8 @@ typedef struct fb_bench {
     double weight_share; /* as in profile.h */
     fb_disturbance disturbance;
     int64_t ns; /* all of it */
+    int64_t
+        repetitions_ns; /* of whole ones and of warm-ups, looks at the device aside */
 } fb_bench;
 
 /* Arms and ids; refuses what cannot be measured. The spec has passed

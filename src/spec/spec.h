@@ -88,10 +88,11 @@ FB_MUST_USE fb_status fb_spec_set(fb_spec *spec, const char *assignment);
  * model. Each problem is one call of `report` (NULL: none); the status is that of the
  * first. */
 FB_MUST_USE fb_status fb_spec_check(fb_spec *spec, fb_report *report, void *self);
-/* The same of a question of the user's: neither tasks nor names are asked for, and a rule
- * that looks at the right answer is refused. */
-FB_MUST_USE fb_status fb_spec_check_question(fb_spec *spec, fb_report *report,
-                                             void *self);
+/* The same of one text outside of an experiment: neither tasks nor names are asked for, and
+ * a rule that looks at the right answer is refused: "rule 'oracle' looks at the right
+ * answer, and " `without`. */
+FB_MUST_USE fb_status fb_spec_check_question(fb_spec *spec, const char *without,
+                                             fb_report *report, void *self);
 
 /* The hash of the model file becomes part of the experiment; FB_USAGE if the file asked
  * for another one. */

@@ -564,7 +564,7 @@ static bool is_reference(const fb_bound_rule *rule)
 }
 
 /* The future that such a rule looks at is the question and its right answer. */
-static void check_deployable(check *c)
+static void check_deployable(check *c, const char *without)
 {
     for (int i = 0; i < c->spec->n_rules; i++)
         if (is_reference(c->spec->rules[i].rule))
@@ -573,15 +573,13 @@ static void check_deployable(check *c)
                              "experiment\nhelp: flexbudget run has them",
                              c->spec->rules[i].label));
         else if (!fb_bound_rule_is_deployable(c->spec->rules[i].rule))
-            found(c, fb_fail(FB_UNSUPPORTED,
-                             "rule '%s' looks at the right answer, and a question of "
-                             "your own comes without\nhelp: flexbudget tasks jsonl "
-                             "shows how questions with answers are written, for "
-                             "flexbudget run",
-                             c->spec->rules[i].label));
+            found(c,
+                  fb_fail(FB_UNSUPPORTED, "rule '%s' looks at the right answer, and %s",
+                          c->spec->rules[i].label, without));
 }
 
-fb_status fb_spec_check_question(fb_spec *spec, fb_report *report, void *self)
+fb_status fb_spec_check_question(fb_spec *spec, const char *without, fb_report *report,
+                                 void *self)
 {
     check c = {spec, report, self, FB_OK};
 
@@ -590,7 +588,7 @@ fb_status fb_spec_check_question(fb_spec *spec, fb_report *report, void *self)
     check_backend(&c);
     check_protect(&c);
     check_rules(&c);
-    check_deployable(&c);
+    check_deployable(&c, without);
     check_budgets(&c);
     check_seeds(&c);
     return c.first;

@@ -44,7 +44,7 @@ static fb_status open_asked(asked *a, const fb_own_question *own,
     for (; settings != NULL && settings->setting != FB_SET_COUNT; settings++)
         FB_TRY(fb_spec_assign(&a->spec, settings->setting, FB_FROM_COMMAND,
                               settings->text));
-    FB_TRY(fb_spec_check_question(&a->spec, NULL, NULL));
+    FB_TRY(fb_spec_check_question(&a->spec, "there is none", NULL, NULL));
     FB_TRY(fb_ops_open(&a->ops, &options));
     FB_TRY(fb_model_open(&a->model, a->ops,
                          fb_values_text(&a->spec.values, FB_SET_model), NULL));

@@ -32,7 +32,7 @@ static fb_status open_rig(rig *r, const char *rules, const char *budgets,
     FB_TRY(fb_spec_assign(&r->spec, FB_SET_model, FB_FROM_COMMAND, "builtin"));
     FB_TRY(fb_spec_assign(&r->spec, FB_SET_rules, FB_FROM_COMMAND, rules));
     FB_TRY(fb_spec_assign(&r->spec, FB_SET_budgets, FB_FROM_COMMAND, budgets));
-    FB_TRY(fb_spec_check_question(&r->spec, NULL, NULL));
+    FB_TRY(fb_spec_check_question(&r->spec, "there is none", NULL, NULL));
     FB_TRY(fb_ops_open(&r->ops, &alone));
     FB_TRY(fb_model_open(&r->model, r->ops, "builtin", NULL));
     return fb_bench_init(&r->bench, &r->spec, r->model, options);
