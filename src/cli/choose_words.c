@@ -117,10 +117,12 @@ static fb_status make(fb_choose_words *out, const fb_choice *choice,
     const fb_candidate *c =
         &choice->all[choice->chosen >= 0 ? choice->chosen : choice->nearest];
 
-    FB_TRY(fb_export_peer_one(results, spec, c->rule, c->budget, &out->peer));
+    FB_TRY(fb_export_peer_one(results, spec, c->rule, c->budget, &out->peer,
+                              &out->peer_notes));
     add_next(&out->next, results, spec, c, path);
     FB_TRY(fb_text_status(&out->next));
     out->words.peer = fb_text_string(&out->peer);
+    out->words.peer_notes = fb_text_string(&out->peer_notes);
     out->words.next = fb_text_string(&out->next);
     out->words.n_rules = fb_rule_count();
     out->words.n_untested = count_untested(results);
@@ -145,5 +147,6 @@ fb_status fb_choose_words_make(fb_choose_words *out, const fb_choice *choice,
 void fb_choose_words_clear(fb_choose_words *words)
 {
     fb_text_clear(&words->peer);
+    fb_text_clear(&words->peer_notes);
     fb_text_clear(&words->next);
 }

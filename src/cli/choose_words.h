@@ -10,7 +10,7 @@
 
 typedef struct fb_choose_words {
     fb_choice_words words; /* lent by the texts below */
-    fb_text peer, next;
+    fb_text peer, peer_notes, next;
 } fb_choose_words;
 
 /* Of what was chosen, else of what is nearest: its settings in kvpress, a command to go on

@@ -56,14 +56,17 @@ static const fb_option options[] = {
                      .high = 1e9,
                      .argument = "MS",
                      .group = "Limits",
-                     .help = "most milliseconds for a token of the answer, as modelled "
-                             "from --profile"},
+                     .help =
+                         "most milliseconds for a token of the answer: modelled, not "
+                         "measured, from the FLOPs and bytes of a token and "
+                         "--profile"},
     [PROFILE] = {.name = "profile",
                  .type = FB_TYPE_TEXT,
                  .initial = "",
                  .argument = "FILE",
                  .group = "Limits",
-                 .help = "how fast a device is, as bench --save-profile writes it"},
+                 .help = "how fast a device is: measured by bench --save-profile, or "
+                         "given by hand (help bench)"},
     [KEEP] = {.name = "keep",
               .type = FB_TYPE_PERCENT,
               .initial = "",
@@ -219,7 +222,10 @@ static fb_status add_choice(job *j, const fb_choice *choice, fb_text *out)
     char *text = NULL;
     fb_status status = fb_choose_words_make(&words, choice, j->line->arguments[0]);
 
-    if (j->limits.time != NULL) words.words.device = j->profile.name;
+    if (j->limits.time != NULL) {
+        words.words.device = j->profile.name;
+        words.words.is_measured = fb_profile_is_measured(&j->profile);
+    }
     if (status == FB_OK) status = fb_choice_print(choice, &words.words, is_json, &text);
     if (status == FB_OK) fb_text_puts(out, text);
     fb_free(text);

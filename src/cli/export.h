@@ -10,8 +10,10 @@
 /* The rules of an experiment as settings of kvpress, or why there are none. */
 FB_MUST_USE fb_status fb_export_peer(const fb_results *results, bool is_json,
                                      fb_text *out);
-/* One of them at a budget (-1: none), in a line. `spec`: of the results, parsed. */
+/* One of them at a budget (-1: none), in a line; to `notes` a line for each thing in which
+ * the experiment is not run as presses are there. `spec`: of the results, parsed. */
 FB_MUST_USE fb_status fb_export_peer_one(const fb_results *results, const fb_spec *spec,
-                                         int rule, int budget, fb_text *out);
+                                         int rule, int budget, fb_text *out,
+                                         fb_text *notes);
 
 #endif

@@ -191,7 +191,7 @@ static void add_json(export *e, int rule, const fb_peer_match *match, const char
     fb_text_puts(out, "}");
 }
 
-/* --- all --- */
+/* --- a rule --- */
 
 enum { WHY_BYTES = 256 };
 
@@ -230,36 +230,57 @@ static void add_rule(export *e, int rule)
     fb_text_clear(&differs);
 }
 
-/* How the experiment is not run as kvpress runs its presses. */
-static void add_settings(export *e)
+/* --- how the experiment is not run as kvpress runs its presses --- */
+
+static bool has_question(const export *e)
+{
+    return fb_values_is(&e->spec.values, FB_SET_query, "aware");
+}
+
+static void add_missing(const export *e, fb_text *out)
+{
+    fb_peer_add_missing(fb_settings(), &e->spec.values, e->project->settings, "", out);
+}
+
+/* A line each. */
+static void add_notes(const export *e, fb_text *out)
 {
     fb_text missing = {0};
-    const bool is_aware = fb_values_is(&e->spec.values, FB_SET_query, "aware");
 
-    fb_peer_add_missing(fb_settings(), &e->spec.values, e->project->settings, "",
-                        &missing);
-    if (e->is_json) {
-        fb_text_puts(e->out, "\n], \"run_there_as_with\": ");
-        fb_json_add_string(e->out, fb_text_string(&missing));
-        fb_text_printf(e->out, ", \"question_in_context\": %s, \"streamed\": %s}\n",
-                       is_aware ? "true" : "false",
-                       fb_spec_streams(&e->spec) ? "true" : "false");
-        fb_text_clear(&missing);
-        return;
-    }
+    add_missing(e, &missing);
     if (missing.n > 0)
-        fb_text_printf(e->out,
-                       "\n%s runs presses as with %s, which this experiment is not: "
+        fb_text_printf(out,
+                       "%s runs presses as with %s, which this experiment is not: "
                        "other entries stay\n",
                        e->project->title, fb_text_string(&missing));
     if (fb_spec_streams(&e->spec))
-        fb_text_puts(e->out, "\nhere entries leave while the text comes in (protocol "
-                             "stream), there once behind it: other entries stay\n");
-    if (is_aware)
-        fb_text_puts(e->out, "\nthe question is part of the context here (query "
-                             "aware): pass it there as well\n");
+        fb_text_puts(out, "here entries leave while the text comes in (protocol "
+                          "stream), there once behind it: other entries stay\n");
+    if (has_question(e))
+        fb_text_puts(out, "the question is part of the context here (query aware): "
+                          "pass it there as well\n");
     fb_text_clear(&missing);
 }
+
+static void add_settings(export *e)
+{
+    fb_text words = {0};
+
+    if (e->is_json) {
+        add_missing(e, &words);
+        fb_text_puts(e->out, "\n], \"run_there_as_with\": ");
+        fb_json_add_string(e->out, fb_text_string(&words));
+        fb_text_printf(e->out, ", \"question_in_context\": %s, \"streamed\": %s}\n",
+                       has_question(e) ? "true" : "false",
+                       fb_spec_streams(&e->spec) ? "true" : "false");
+    } else {
+        add_notes(e, &words);
+        fb_text_printf(e->out, "%s%s", words.n > 0 ? "\n" : "", fb_text_string(&words));
+    }
+    fb_text_clear(&words);
+}
+
+/* --- all --- */
 
 static fb_status write_all(export *e)
 {
@@ -283,7 +304,7 @@ static fb_status write_all(export *e)
 
 /* --- one of them --- */
 
-static void add_one(const export *e, int rule, int budget)
+static void add_one(const export *e, int rule, int budget, fb_text *notes)
 {
     const ratio r = budget < 0 ? (ratio){0} : ratio_of(e, rule, budget);
     fb_peer_match match;
@@ -300,18 +321,20 @@ static void add_one(const export *e, int rule, int budget)
         fb_text_printf(e->out, ", compression_ratio from %.4g to %.4g by length",
                        r.least, r.most);
     if (differs.n > 0) fb_text_printf(e->out, " (%s)", fb_text_string(&differs));
+    if (match.n > 0) add_notes(e, notes);
     fb_text_clear(&differs);
 }
 
 fb_status fb_export_peer_one(const fb_results *results, const fb_spec *spec, int rule,
-                             int budget, fb_text *out)
+                             int budget, fb_text *out, fb_text *notes)
 {
     const export e = {.results = results,
                       .project = fb_peer_project_find(PROJECT),
                       .spec = *spec, /* lent */
                       .out = out};
 
-    add_one(&e, rule, budget);
+    add_one(&e, rule, budget, notes);
+    FB_TRY(fb_text_status(notes));
     return fb_text_status(out);
 }
 

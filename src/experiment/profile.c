@@ -191,6 +191,11 @@ void fb_profile_print(const fb_profile *profile, fb_text *out)
     fb_text_puts(out, "}\n");
 }
 
+bool fb_profile_is_measured(const fb_profile *profile)
+{
+    return profile->backend[0] != '\0';
+}
+
 /* --- seconds --- */
 
 double fb_profile_seconds(const fb_profile *profile, double flops, double bytes)

@@ -45,6 +45,9 @@ FB_MUST_USE fb_status fb_profile_parse(fb_profile *out, const char *text, size_t
 /* A JSON object with a line for each key, and a line's end. */
 void fb_profile_print(const fb_profile *profile, fb_text *out);
 
+/* Whether it says what it was measured with, as all do that fb_profile_measure made. */
+bool fb_profile_is_measured(const fb_profile *profile);
+
 /* The larger of FLOPs / peak and bytes / bandwidth. */
 double fb_profile_seconds(const fb_profile *profile, double flops, double bytes);
 /* All operators of a phase; in `answer` and `decode` products and attention have one row. `weight_share`: bytes of a weight as it lies in memory for each

@@ -119,9 +119,11 @@ double fb_choice_bytes(const fb_choice *choice, const fb_candidate *candidate);
 
 /* What only the caller knows; NULL: not said. */
 typedef struct fb_choice_words {
-    const char *peer; /* the settings of kvpress, or why there are none */
-    const char *next; /* a command to go on with */
-    const char *device;
+    const char *peer;        /* the settings of kvpress, or why there are none */
+    const char *peer_notes;  /* in what these are run otherwise there: a line each */
+    const char *next;        /* a command to go on with */
+    const char *device;      /* that times are modelled for */
+    bool is_measured;        /* how fast it is; else a person wrote that down */
     int n_rules, n_untested; /* of the rules that the program knows, those not here */
 } fb_choice_words;
 

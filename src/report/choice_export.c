@@ -8,6 +8,7 @@
 #include "report/choice_parts.h"
 
 #include <math.h>
+#include <string.h>
 
 static const char *const limit_names[FB_LIMIT_COUNT] = {
     [FB_LIMIT_memory] = "kv_memory",
@@ -142,13 +143,33 @@ static void add_index(fb_text *text, const char *key, int at)
         fb_text_printf(text, "%d,", at);
 }
 
+/* Lines as a list. */
+static void add_lines(fb_text *text, const char *key, const char *lines)
+{
+    bool is_first = true;
+
+    fb_text_printf(text, "\"%s\":[", key);
+    for (size_t n; lines != NULL && *lines != '\0';
+         lines += n + (lines[n] == '\n'), is_first = false) {
+        n = strcspn(lines, "\n");
+        fb_text_puts(text, is_first ? "" : ",");
+        fb_json_add_bytes(text, lines, n);
+    }
+    fb_text_puts(text, "],");
+}
+
 static void add_words(fb_text *text, const fb_choice_words *words)
 {
     if (words == NULL) return;
     fb_text_printf(text, "\"rules\":%d,\"not_tested\":%d,", words->n_rules,
                    words->n_untested);
     fb_export_string(text, "device", words->device);
+    fb_export_string(text, "profile",
+                     words->device == NULL ? NULL
+                     : words->is_measured  ? "measured"
+                                           : "given");
     fb_export_string(text, "kvpress", words->peer);
+    add_lines(text, "kvpress_notes", words->peer_notes);
     fb_export_string(text, "next", words->next);
 }
 

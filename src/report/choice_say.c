@@ -5,6 +5,7 @@
 #include "report/choice_saying.h"
 
 #include <math.h>
+#include <string.h>
 
 /* --- around it --- */
 
@@ -34,6 +35,19 @@ static void say_context(fb_saying *s)
     fb_choice_end_line(s);
 }
 
+static void say_peer(fb_saying *s)
+{
+    const char *note = s->words->peer_notes;
+
+    fb_text_printf(&s->line, "in kvpress: %s", s->words->peer);
+    fb_choice_end_line(s);
+    for (size_t n; note != NULL && *note != '\0'; note += n + (note[n] == '\n')) {
+        n = strcspn(note, "\n");
+        fb_text_add(&s->line, note, n);
+        fb_choice_end_line(s);
+    }
+}
+
 static void say_words(fb_saying *s)
 {
     const fb_choice_words *words = s->words;
@@ -45,14 +59,13 @@ static void say_words(fb_saying *s)
         fb_choice_end_line(s);
     }
     if (words->device != NULL) {
-        fb_text_printf(&s->line, "time: modelled for %s", words->device);
+        fb_text_printf(&s->line,
+                       "time: modelled, not measured, by the %s profile of %s",
+                       words->is_measured ? "measured" : "given", words->device);
         fb_choice_end_line(s);
     }
     if (s->choice->chosen < 0) return; /* nothing to go on with */
-    if (words->peer != NULL) {
-        fb_text_printf(&s->line, "in kvpress: %s", words->peer);
-        fb_choice_end_line(s);
-    }
+    if (words->peer != NULL) say_peer(s);
     if (words->next != NULL) {
         fb_text_printf(&s->line, "next: %s", words->next);
         fb_say_clean(&s->line, 0); /* not wrapped: to be copied */

@@ -5,6 +5,7 @@ Candidates of --json are held against the rows of `compare --json` and against S
 number of the text against all of these, written as the program writes them.
 SPDX-License-Identifier: MIT
 """
+import decimal
 import json
 import os
 import pathlib
@@ -24,6 +25,8 @@ LIMITS = [["--lose", "0.5"], ["--lose", "4", "--by", "mean"],
           ["--kv-memory", "100KiB", "--resident"], ["--kv-memory", "300KiB", "--extra-compute", "1"],
           ["--extra-compute", "3", "--profile", "device.json", "--answer-time", "1.5"],
           ["--profile", "device.json", "--answer-time", "0.9"],
+          ["--profile", "device.json", "--answer-time", "0.0123"], ["--profile", "device.json", "--lose", "9",
+                                                                    "--answer-time", "34.5"],
           ["--kv-memory", "10KiB", "--resident"], ["--lose", "0.001", "--only", "rule=knorm"]]
 ROW = ["mean", "low", "high", "lost", "lost_low", "lost_high", "share", "share_low", "share_high"]
 
@@ -99,6 +102,12 @@ def in_bytes(value):
     return f"{plain(value, 0 if units[0] == 'B' or value >= 100 else 1)} {units[0]}"
 
 
+def in_ms(value):
+    """docs/CHOOSE.md: 12.3, 1.23, and below one millisecond three digits that count, 0.0123"""
+    digits = 1 if value >= 10 else 2 if value >= 1 or value == 0 else 2 - decimal.Decimal(value).adjusted()
+    return f"{plain(value, min(digits, 9))} ms"
+
+
 def as_extra(share):
     return "0" if share <= 0 else "<+0.01 %" if share < 0.00005 else \
         f"+{plain(100 * share, 2 if share < 0.001 else 1)} %"
@@ -116,7 +125,7 @@ def written(c, limits):
     if c["token_seconds"] is not None:
         for seconds in (c["token_seconds"], limits["answer_seconds"],
                         abs(c["token_seconds"] - limits["answer_seconds"])):
-            words |= {f"{plain(1000 * seconds, digits)} ms" for digits in range(1, 10)}
+            words.add(in_ms(1000 * seconds))
     for task in c["tasks"]:
         for key in ROW:
             if task[key] is not None:
@@ -183,6 +192,8 @@ def test_the_press_and_the_command_work(folder):
     peers = json.loads(program(folder, "export", "peer", "r.db", "--format", "json"))["rules"]
     calls = [b["call"] for rule in peers if rule["rule"] == "snapkv:window=16" for b in rule["budgets"]]
     assert choice["kvpress"] in calls, (choice["kvpress"], calls)
+    notes = program(folder, "export", "peer", "r.db").split("\n\n", 2)[2].splitlines()
+    assert choice["kvpress_notes"] == notes and "--protect published" in notes[0], choice
     command = choice["next"].replace("TEXT QUESTION", "--text 'some words to read, and more of them "
                                      "than sixteen tokens are' 'which?' --protect 1+1")
     done = subprocess.run(["bash", "-c", command], env=ENVIRONMENT, capture_output=True, check=False,

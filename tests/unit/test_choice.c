@@ -740,8 +740,12 @@ static void assert_says(const char *text, const char *words)
 
 static void the_sentence_says_what_to_use_and_what_it_takes(void **state)
 {
-    static const fb_choice_words words = {
-        .peer = "APress()", .next = "go on", .n_rules = 70, .n_untested = 64};
+    static const fb_choice_words words = {.peer = "APress()",
+                                          .peer_notes =
+                                              "other entries stay\nanother note\n",
+                                          .next = "go on",
+                                          .n_rules = 70,
+                                          .n_untested = 64};
     struct fixture *f = *state;
     fb_limits limits = resident(AT_50);
     char *text;
@@ -761,7 +765,7 @@ static void the_sentence_says_what_to_use_and_what_it_takes(void **state)
                       "(+30.0 %)\n");
     assert_says(text, "since they have seen what comes after the text: oracle\n");
     assert_says(text, "\nnot tested here: 64 of the 70 rules that there are\n");
-    assert_says(text, "\nin kvpress: APress()\n");
+    assert_says(text, "\nin kvpress: APress()\nother entries stay\nanother note\n");
     assert_says(text, "\nnext: go on\n");
     assert_says(text, f->analysis->signature);
     fb_free(text);
