@@ -180,6 +180,7 @@ static fb_status prepare(job *j)
     FB_TRY(fb_open_model(&j->model, &j->ops, j->spec, FB_OPEN_FOR_SPEED));
     FB_TRY(fb_plan_ask(&j->plan, j->spec, j->model, &j->own, fb_open_problem,
                        &j->n_problems));
+    fb_plan_warn(j->plan, NULL, fb_open_warn, NULL);
     fb_plan_notes(j->plan, 0, fb_open_warn, NULL);
     fb_say_peers(j->line);
     return fb_ask_init(&j->ask, j->plan);

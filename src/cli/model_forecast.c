@@ -60,6 +60,22 @@ static fb_status read_rules(asked *a)
     return FB_OK;
 }
 
+/* What a run would warn of. It can protect less; here that is not asked. */
+static void warn_of_budget(const asked *a, fb_budget_kind kind,
+                           const fb_forecast_budget *budget)
+{
+    char prefix[48] = "", sentence[512];
+
+    if (kind != FB_BUDGET_TOKENS)
+        (void)snprintf(prefix, sizeof prefix, "%s or ", budget->text);
+    if (fb_spec_check_evicts(budget->k, a->like.n_tokens, budget->text) == FB_OK &&
+        fb_spec_check_arithmetic(&a->like.protect, budget->k, prefix) == FB_OK)
+        return;
+    (void)snprintf(sentence, sizeof sentence, "%.*s",
+                   (int)strcspn(fb_error_message(), "\n"), fb_error_message());
+    fb_say_warning(sentence);
+}
+
 /* Bytes are called as they were written, 10GiB. */
 static fb_status add_budget(asked *a, const fb_budget *budget, const char *written)
 {
@@ -76,8 +92,11 @@ static fb_status add_budget(asked *a, const fb_budget *budget, const char *writt
         fb_budget_print(budget, out->text, sizeof out->text);
     out->k = fb_budget_entries(budget, &shape, a->like.n_tokens, FB_ROUND_EXACT);
     a->n_budgets++;
-    if (out->k >= 1) return FB_OK;
-    return fb_fail(FB_BUDGET, "budget of %s: not one token for each head", out->text);
+    if (out->k < 1)
+        return fb_fail(FB_BUDGET, "budget of %s: not one token for each head",
+                       out->text);
+    warn_of_budget(a, budget->kind, out);
+    return FB_OK;
 }
 
 static fb_status read_budgets(asked *a)
@@ -113,6 +132,11 @@ static fb_status make(asked *a, fb_forecast *out)
 {
     FB_TRY(read_rules(a));
     FB_TRY(read_budgets(a));
+    if (fb_forecast_check_length(fb_model_get_facts(a->like.model),
+                                 a->like.n_tokens + PROMPT_TOKENS + ANSWER_TOKENS,
+                                 "a smaller --context; a run cuts such a text in the "
+                                 "middle, and here all of it is counted") != FB_OK)
+        fb_say_warning(fb_error_message());
     return fb_forecast_make(out, &a->like, a->rules, a->n_rules, a->budgets,
                             a->n_budgets);
 }

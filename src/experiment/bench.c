@@ -4,6 +4,7 @@
  */
 #include "experiment/bench.h"
 
+#include "base/number.h"
 #include "base/time.h"
 #include "experiment/run_inside.h"
 
@@ -25,12 +26,13 @@ typedef struct turn {
     fb_engine *engine;
     fb_random random;
     int at;          /* its number; -1: it warms up, and nothing is noted */
-    int64_t look_ns; /* what looking at the device took of it */
     int n_done;      /* arms of it */
     int *rules;      /* [n_rules] of the spec, in the order of this turn */
     int64_t *stamps; /* [answer] when each token was there */
     int64_t n_stamps;
     fb_reading *reading;
+    int64_t begin_ns; /* of the first one */
+    int64_t look_ns;  /* that looks at the device took since */
 } turn;
 
 /* --- what was seen --- */
@@ -219,13 +221,12 @@ static fb_status look_at_device(turn *t)
     const int64_t begin_ns = fb_time_ns();
     fb_bench *b = t->b;
 
-    t->look_ns = 0;
     if (t->at < 0 || !b->options.measures_device) return FB_OK;
     FB_TRY(fb_profile_measure(&b->profile, t->ops, b->model, b->shape.type));
     list_rates(&b->profile, rates);
     for (int i = 0; i < FB_BENCH_DEVICE; i++)
         b->device[i][t->at] = *rates[i];
-    t->look_ns = fb_time_ns() - begin_ns;
+    t->look_ns += fb_time_ns() - begin_ns;
     return FB_OK;
 }
 
@@ -250,11 +251,18 @@ static fb_status repeat(turn *t, int at)
 
 /* --- all of them --- */
 
-/* Whether `more` repetitions as long as the longest so far end in time. */
-static bool has_time(const fb_bench *b, int64_t longest_ns, int more)
+/* Of the limit: looks at the device are none of it. */
+static int64_t spent_ns(const turn *t)
 {
-    if (b->options.limit_ns == 0) return true;
-    return b->repetitions_ns + more * longest_ns <= b->options.limit_ns;
+    return fb_time_ns() - t->begin_ns - t->look_ns;
+}
+
+/* Whether `more` repetitions as long as the longest so far end in time. */
+static bool has_time(const turn *t, int64_t longest_ns, int more)
+{
+    const int64_t limit_ns = t->b->options.limit_ns;
+
+    return limit_ns == 0 || spent_ns(t) + more * longest_ns <= limit_ns;
 }
 
 static fb_status repeat_all(turn *t)
@@ -263,21 +271,20 @@ static fb_status repeat_all(turn *t)
     const int of = b->options.warmup + b->options.repetitions;
     int64_t longest_ns = 0;
 
+    t->begin_ns = fb_time_ns();
     for (int i = 0; i < of; i++) {
         const bool warms = i < b->options.warmup;
-        const int64_t begin_ns = fb_time_ns();
-        int64_t own_ns;
+        const int64_t before_ns = spent_ns(t);
 
         /* One is measured, whatever it takes; a second warm-up leaves room for it. */
-        if (!has_time(b, longest_ns, warms ? 2 : 1) && (warms || b->n > 0)) {
+        if (!has_time(t, longest_ns, warms ? 2 : 1) && (warms || b->n > 0)) {
             b->is_cut = true;
             continue;
         }
         if (b->options.watch != NULL) b->options.watch(b->options.self, i, of);
         FB_TRY(repeat(t, warms ? -1 : b->n));
-        own_ns = fb_time_ns() - begin_ns - t->look_ns;
-        b->repetitions_ns += own_ns;
-        if (own_ns > longest_ns) longest_ns = own_ns;
+        b->repetitions_ns = spent_ns(t);
+        longest_ns = fb_larger(longest_ns, b->repetitions_ns - before_ns);
     }
     return FB_OK;
 }

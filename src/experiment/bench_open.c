@@ -4,7 +4,7 @@
  */
 #include "experiment/bench.h"
 
-#include "base/number.h"
+#include "experiment/forecast.h"
 #include "experiment/run_inside.h"
 
 #include <flexbudget/task.h>
@@ -61,16 +61,9 @@ static fb_status check_length(const fb_bench *b)
 {
     const fb_model_facts *facts = fb_model_get_facts(b->model);
     const int64_t n = b->options.context + 1 + b->options.answer;
-    char asked[32], most[32];
 
-    if (n <= facts->longest) return fb_reading_fits(facts, n);
-    fb_print_count(n, asked, sizeof asked);
-    fb_print_count(facts->longest, most, sizeof most);
-    return fb_fail(
-        FB_USAGE,
-        "context, prompt and answer are %s tokens; the model takes %s\nhelp: "
-        "a smaller --context or --answer",
-        asked, most);
+    FB_TRY(fb_forecast_check_length(facts, n, "a smaller --context or --answer"));
+    return fb_reading_fits(facts, n);
 }
 
 /* --- arms --- */
@@ -91,7 +84,7 @@ static fb_status entries_of(const fb_bench *b, int budget, int64_t *out)
         return fb_fail(FB_BUDGET, "budget of %s is below one entry per head", name);
     if (*out >= b->options.context) return FB_OK;
     (void)snprintf(prefix, sizeof prefix, "%s or ", name);
-    return fb_spec_check_arithmetic(b->spec, *out, prefix);
+    return fb_spec_check_arithmetic(&b->spec->protect, *out, prefix);
 }
 
 static fb_status add_arm(fb_bench *b, int rule, int budget)

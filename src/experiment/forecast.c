@@ -196,3 +196,17 @@ void fb_forecast_clear(fb_forecast *forecast)
     fb_free(forecast->budgets);
     memset(forecast, 0, sizeof *forecast);
 }
+
+fb_status fb_forecast_check_length(const fb_model_facts *facts, int64_t n_tokens,
+                                   const char *help)
+{
+    char asked[32], most[32];
+
+    if (n_tokens <= facts->longest) return FB_OK;
+    fb_print_count(n_tokens, asked, sizeof asked);
+    fb_print_count(facts->longest, most, sizeof most);
+    return fb_fail(FB_USAGE,
+                   "context, prompt and answer are %s tokens; the model takes %s\n"
+                   "help: %s",
+                   asked, most, help);
+}

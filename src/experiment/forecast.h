@@ -54,4 +54,9 @@ FB_MUST_USE fb_status fb_forecast_plan(fb_forecast *out, const fb_plan *plan,
                                        const fb_filter *only);
 void fb_forecast_clear(fb_forecast *forecast);
 
+/* FB_USAGE if a context, with what is asked and answered behind it, is longer than the
+ * model takes. `help`: what to do. */
+FB_MUST_USE fb_status fb_forecast_check_length(const fb_model_facts *facts,
+                                               int64_t n_tokens, const char *help);
+
 #endif

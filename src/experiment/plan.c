@@ -81,7 +81,7 @@ static fb_status check_bytes(const fb_plan *plan, int budget)
                        asked, least);
     if (k >= longest) return FB_OK;
     (void)snprintf(text, sizeof text, "%s or ", asked);
-    return fb_spec_check_arithmetic(plan->spec, k, text);
+    return fb_spec_check_arithmetic(&plan->spec->protect, k, text);
 }
 
 /* What a share of a document is taken of, at least. */
@@ -124,35 +124,74 @@ static void warn_of_chunk(const fb_plan *plan, int budget, fb_report *report,
     report(self, sentence);
 }
 
+static bool evicts(const fb_plan *plan)
+{
+    for (int i = 0; i < plan->spec->n_rules; i++)
+        if (!fb_bound_rule_choices(plan->spec->rules[i].rule)->keeps_all) return true;
+    return false;
+}
+
+/* "in 3 of 12 contexts: " before what has just failed. */
+static void report_in(const fb_plan *plan, int n, fb_status status, fb_report *report,
+                      void *self)
+{
+    (void)fb_context(status, "in %d of %d %s", n, plan->n_documents,
+                     fb_plural(plan->n_documents, "context", "contexts"));
+    report(self, fb_error_message());
+}
+
+/* Nothing beside what is protected. */
+static void warn_of_protection(const fb_plan *plan, int budget, const char *text,
+                               fb_report *report, void *self)
+{
+    const fb_protect *protect = &plan->spec->protect;
+    int64_t least = INT64_MAX;
+    char prefix[48];
+    int n = 0;
+
+    for (int d = 0; d < plan->n_documents; d++) {
+        const int64_t tokens = shortest(plan, d);
+        const int64_t k = fb_plan_entries(plan, budget, tokens);
+
+        if (k == tokens || fb_spec_check_arithmetic(protect, k, "") == FB_OK) continue;
+        n++;
+        if (k < least) least = k;
+    }
+    if (n == 0) return;
+    (void)snprintf(prefix, sizeof prefix, "%s or ", text);
+    report_in(plan, n, fb_spec_check_arithmetic(protect, least, prefix), report, self);
+}
+
+/* Nothing leaves. */
+static void warn_of_whole(const fb_plan *plan, int budget, const char *text,
+                          fb_report *report, void *self)
+{
+    int64_t longest = 0;
+    int n = 0;
+
+    for (int d = 0; d < plan->n_documents; d++) {
+        const int64_t tokens = shortest(plan, d);
+
+        if (fb_plan_entries(plan, budget, tokens) < tokens) continue;
+        n++;
+        if (tokens > longest) longest = tokens;
+    }
+    if (n == 0) return;
+    report_in(plan, n, fb_spec_check_evicts(longest, longest, text), report, self);
+}
+
 void fb_plan_warn(const fb_plan *plan, const fb_filter *only, fb_report *report,
                   void *self)
 {
-    char sentence[512];
+    char sentence[512], budget[32];
 
     if (fb_plan_bos_warning(plan, sentence, sizeof sentence)) report(self, sentence);
-    for (int b = 0; b < plan->spec->n_budgets; b++) {
-        char budget[32], prefix[48];
-        int64_t least = INT64_MAX;
-        int n = 0;
-
+    for (int b = 0; evicts(plan) && b < plan->spec->n_budgets; b++) {
         fb_plan_budget_text(plan, b, budget, sizeof budget);
         if (!fb_filter_passes(only, "budget", budget)) continue;
         if (fb_spec_streams(plan->spec)) warn_of_chunk(plan, b, report, self);
-        for (int d = 0; d < plan->n_documents; d++) {
-            const int64_t tokens = shortest(plan, d);
-            const int64_t k = fb_plan_entries(plan, b, tokens);
-
-            if (k == tokens || fb_spec_check_arithmetic(plan->spec, k, "") == FB_OK)
-                continue;
-            n++;
-            if (k < least) least = k;
-        }
-        if (n == 0) continue;
-        (void)snprintf(prefix, sizeof prefix, "%s or ", budget);
-        (void)fb_context(fb_spec_check_arithmetic(plan->spec, least, prefix),
-                         "in %d of %d %s", n, plan->n_documents,
-                         fb_plural(plan->n_documents, "context", "contexts"));
-        report(self, fb_error_message());
+        warn_of_protection(plan, b, budget, report, self);
+        warn_of_whole(plan, b, budget, report, self);
     }
 }
 
@@ -327,19 +366,14 @@ static fb_status check_choice(const fb_plan *plan, int budget)
     if (plan->spec->budgets[budget].kind != FB_BUDGET_RATIO || k == n) return FB_OK;
     fb_plan_budget_text(plan, budget, text, sizeof text);
     (void)snprintf(prefix, sizeof prefix, "%s or ", text);
-    return fb_spec_check_arithmetic(plan->spec, k, prefix);
+    return fb_spec_check_arithmetic(&plan->spec->protect, k, prefix);
 }
 
 /* What the tokens of the text tell, and no task is refused for. */
 static void check_own(const fb_plan *plan, check *c)
 {
-    bool some_rule_evicts = false;
-
-    for (int i = 0; i < plan->spec->n_rules; i++)
-        some_rule_evicts |=
-            !fb_bound_rule_choices(plan->spec->rules[i].rule)->keeps_all;
     found(c, check_whole(plan));
-    if (c->first != FB_OK || !some_rule_evicts) return;
+    if (c->first != FB_OK || !evicts(plan)) return;
     for (int i = 0; i < plan->spec->n_budgets; i++)
         found(c, check_choice(plan, i));
 }

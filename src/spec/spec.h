@@ -107,9 +107,6 @@ bool fb_spec_is_torch(const fb_spec *spec);
 /* Not a rule to be judged: what chooses nothing, what cannot be deployed, what quality is
  * lost from. */
 bool fb_spec_is_reference(const fb_spec *spec, int rule);
-/* Not a rule to be judged: what chooses nothing, what cannot be deployed, what quality is
- * lost from. */
-bool fb_spec_is_reference(const fb_spec *spec, int rule);
 /* The rule with this label, or -1. */
 int fb_spec_find_rule(const fb_spec *spec, const char *label);
 /* "needle:length=512,...": every parameter, and data and sha256 if there is some data.
@@ -117,8 +114,10 @@ int fb_spec_find_rule(const fb_spec *spec, const char *label);
 void fb_spec_print_task(const fb_spec *spec, int task, bool for_people, fb_text *out);
 /* FB_BUDGET if `k` entries per head are no more than the protected ones. `prefix` is
  * put before the number: "64KiB or ". */
-FB_MUST_USE fb_status fb_spec_check_arithmetic(const fb_spec *spec, int64_t k,
+FB_MUST_USE fb_status fb_spec_check_arithmetic(const fb_protect *protect, int64_t k,
                                                const char *prefix);
+/* FB_BUDGET if they are all `n` of a context. `budget`: as it was asked. */
+FB_MUST_USE fb_status fb_spec_check_evicts(int64_t k, int64_t n, const char *budget);
 
 /* The effective text. `for_people`: unhashed settings and folders too, each line with
  * where its value came from. The spec has been checked. */

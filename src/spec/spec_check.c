@@ -308,9 +308,9 @@ static bool same_budget(const fb_budget *a, const fb_budget *b)
     return a->value == b->value;
 }
 
-fb_status fb_spec_check_arithmetic(const fb_spec *spec, int64_t k, const char *prefix)
+fb_status fb_spec_check_arithmetic(const fb_protect *protect, int64_t k,
+                                   const char *prefix)
 {
-    const fb_protect *protect = &spec->protect;
     const int64_t n = protect->sink + protect->recent;
     const int64_t sink = protect->sink < k ? protect->sink : 0;
     const int64_t half = sink < k - k / 2 ? k / 2 : (k - sink) / 2;
@@ -323,6 +323,18 @@ fb_status fb_spec_check_arithmetic(const fb_spec *spec, int64_t k, const char *p
                    prefix, (long long)k, (long long)protect->sink,
                    (long long)protect->recent, (long long)n, (long long)n + 1,
                    (long long)sink, (long long)half);
+}
+
+fb_status fb_spec_check_evicts(int64_t k, int64_t n, const char *budget)
+{
+    char tokens[32];
+
+    if (k < n) return FB_OK;
+    fb_print_count(n, tokens, sizeof tokens);
+    return fb_fail(FB_BUDGET,
+                   "budget of %s holds a context of %s %s whole, which leaves a rule "
+                   "nothing to choose\nhelp: a smaller budget, or a longer context",
+                   budget, tokens, fb_plural(n, "token", "tokens"));
 }
 
 static fb_status add_budget(fb_spec *spec, const fb_budget *budget, const char *text)
@@ -338,7 +350,7 @@ static fb_status add_budget(fb_spec *spec, const fb_budget *budget, const char *
     spec->budgets = grown;
     grown[spec->n_budgets++] = *budget;
     if (budget->kind == FB_BUDGET_TOKENS)
-        return fb_spec_check_arithmetic(spec, budget->value, "");
+        return fb_spec_check_arithmetic(&spec->protect, budget->value, "");
     return FB_OK;
 }
 
