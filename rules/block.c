@@ -31,15 +31,6 @@ static void choose(const void *params, fb_choices *choices)
     choices->block = block->size;
 }
 
-static fb_tensor wrap(fb_ops *ops, const fb_signals *see, const fb_tensor *inner,
-                      const void *params)
-{
-    (void)ops;
-    (void)see;
-    (void)params;
-    return inner[0];
-}
-
 const fb_rule fb_rule_block = {
     FB_RULE_HEAD,
     .kind = FB_KIND_WRAPPER,
@@ -53,5 +44,4 @@ const fb_rule fb_rule_block = {
     .params = block_params,
     .params_bytes = sizeof(struct block),
     .choose = choose,
-    .wrap = wrap,
 };

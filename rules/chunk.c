@@ -45,15 +45,6 @@ static const fb_param chunk_params[] = {
     FB_PARAM_END,
 };
 
-static fb_tensor wrap(fb_ops *ops, const fb_signals *see, const fb_tensor *inner,
-                      const void *params)
-{
-    (void)ops;
-    (void)see;
-    (void)params;
-    return inner[0];
-}
-
 /* How many places of the first and of the last chunk are no columns. */
 struct ends {
     int64_t first, last;
@@ -167,6 +158,5 @@ const fb_rule fb_rule_chunk = {
     .n_inner = 1,
     .params = chunk_params,
     .params_bytes = sizeof(struct chunk),
-    .wrap = wrap,
     .select = select,
 };

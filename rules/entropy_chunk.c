@@ -41,15 +41,6 @@ static fb_status check(const void *params)
                    (long long)chunk->spiky, (long long)chunk->size);
 }
 
-static fb_tensor wrap(fb_ops *ops, const fb_signals *see, const fb_tensor *inner,
-                      const void *params)
-{
-    (void)ops;
-    (void)see;
-    (void)params;
-    return inner[0];
-}
-
 static fb_tensor number(fb_ops *ops, double x)
 {
     return fb_full(ops, 2, (int64_t[]){1, 1}, x);
@@ -159,6 +150,5 @@ const fb_rule fb_rule_entropy_chunk = {
     .params = entropy_chunk_params,
     .params_bytes = sizeof(struct entropy_chunk),
     .check = check,
-    .wrap = wrap,
     .select = select,
 };

@@ -26,15 +26,6 @@ static const fb_param span_params[] = {
     FB_PARAM_END,
 };
 
-static fb_tensor wrap(fb_ops *ops, const fb_signals *see, const fb_tensor *inner,
-                      const void *params)
-{
-    (void)ops;
-    (void)see;
-    (void)params;
-    return inner[0];
-}
-
 /* [1, n, 1]: a number of each piece, all `x` but for the first and the last. */
 static fb_tensor each(fb_ops *ops, int64_t n, double first, double x, double last)
 {
@@ -82,6 +73,5 @@ const fb_rule fb_rule_span = {
     .n_inner = 1,
     .params = span_params,
     .params_bytes = sizeof(struct span),
-    .wrap = wrap,
     .select = select,
 };

@@ -39,15 +39,6 @@ static void choose(const void *params, fb_choices *choices)
     if (threshold->window > choices->recent) choices->recent = threshold->window;
 }
 
-static fb_tensor wrap(fb_ops *ops, const fb_signals *see, const fb_tensor *inner,
-                      const void *params)
-{
-    (void)ops;
-    (void)see;
-    (void)params;
-    return inner[0];
-}
-
 static fb_tensor select(fb_ops *ops, const fb_select_input *in, const void *params)
 {
     const struct threshold *threshold = params;
@@ -78,6 +69,5 @@ const fb_rule fb_rule_threshold = {
     .params = threshold_params,
     .params_bytes = sizeof(struct threshold),
     .choose = choose,
-    .wrap = wrap,
     .select = select,
 };

@@ -390,7 +390,9 @@ typedef struct fb_rule {
      * columns of the newest `unscored_last` entries are ignored. Higher stays longer.
      */
     fb_tensor (*score)(fb_ops *ops, const fb_signals *see, const void *params);
-    /* Wrappers: `inner` [kv_heads, m - unscored] each, in the order written. */
+    /* Wrappers: `inner` [kv_heads, m - unscored] each, in the order written. NULL: the
+     * score of the one inner rule stands, and `choose` or `select` says what is done
+     * otherwise. */
     fb_tensor (*wrap)(fb_ops *ops, const fb_signals *see, const fb_tensor *inner,
                       const void *params);
     /* Allocations within a layer: entries per head, `k_out` [kv_heads], together `total`. */

@@ -23,11 +23,16 @@ static bool shares(const fb_rule *rule)
     return rule->share != NULL || rule->spread != NULL;
 }
 
+static bool wraps(const fb_rule *rule)
+{
+    return rule->wrap != NULL || rule->select != NULL;
+}
+
 /* What has to hold of every rule; more is checked of loaded ones (check.c). */
 static fb_status check_rule(const fb_rule *rule)
 {
     const bool has_hook = rule->kind == FB_KIND_RULE         ? rule->score != NULL
-                          : rule->kind == FB_KIND_WRAPPER    ? rule->wrap != NULL
+                          : rule->kind == FB_KIND_WRAPPER    ? wraps(rule)
                           : rule->kind == FB_KIND_ALLOCATION ? shares(rule)
                           : rule->kind == FB_KIND_EDIT       ? rule->edit != NULL
                                                              : true;
@@ -37,7 +42,7 @@ static fb_status check_rule(const fb_rule *rule)
         return fb_fail(FB_DEFECT, "rule '%s' sets `edit` and is of another kind",
                        rule->name);
     if (rule->n_inner < 0 || rule->n_inner > FB_MAX_INNER ||
-        (fb_passes_scores(rule) && rule->n_inner != 1) ||
+        (fb_score_is_inner(rule) && rule->n_inner != 1) ||
         (rule->kind == FB_KIND_RULE && rule->n_inner != 0))
         return fb_fail(FB_DEFECT, "rule '%s' asks for %d inner rules", rule->name,
                        rule->n_inner);

@@ -34,6 +34,13 @@ static inline bool fb_passes_scores(const fb_rule *rule)
            rule->kind == FB_KIND_EDIT;
 }
 
+/* The same of wrappers that have no formula of their own. */
+static inline bool fb_score_is_inner(const fb_rule *rule)
+{
+    return fb_passes_scores(rule) ||
+           (rule->kind == FB_KIND_WRAPPER && rule->wrap == NULL);
+}
+
 /* The rule whose choice it is: that within a control and an edit, or the rule itself. */
 static inline const fb_bound_rule *fb_choosing(const fb_bound_rule *rule)
 {

@@ -196,7 +196,7 @@ static fb_tensor score_of(const fb_bound_rule *bound, fb_ops *ops,
         inner[i] = score_of(bound->inner[i], ops, &its);
         inner[i] = fb_narrow(ops, inner[i], COLUMNS, 0, scored);
     }
-    if (fb_passes_scores(bound->rule)) return inner[0];
+    if (fb_score_is_inner(bound->rule)) return inner[0];
     if (fb_ops_status(ops) != FB_OK) return FB_NONE;
     score = fb_bound_rule_made(bound, ops,
                                bound->rule->wrap(ops, see, inner, bound->params));

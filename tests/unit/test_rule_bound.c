@@ -101,6 +101,18 @@ static void a_rule_without_its_formula_is_refused(void **state)
     refuses(&rule, FB_DEFECT, "'sharer' has no formula");
 }
 
+static void a_wrapper_that_only_chooses_needs_no_formula(void **state)
+{
+    fb_rule rule = wrapper;
+
+    (void)state;
+    rule.wrap = NULL;
+    rule.select = choose_by_budget;
+    takes_around(&rule, "knorm");
+    rule.n_inner = 2;
+    refuses(&rule, FB_DEFECT, "'wrapper' asks for 2 inner rules");
+}
+
 static void a_wrong_number_of_inner_rules_is_refused(void **state)
 {
     fb_rule rule = plain;
@@ -445,6 +457,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_rule_without_its_formula_is_refused),
+        cmocka_unit_test(a_wrapper_that_only_chooses_needs_no_formula),
         cmocka_unit_test(a_wrong_number_of_inner_rules_is_refused),
         cmocka_unit_test(choices_that_make_no_sense_are_refused),
         cmocka_unit_test(what_is_read_again_is_not_joined_with_what_is_gone),
