@@ -20,6 +20,14 @@ typedef struct fb_taken {
     const char *help;    /* likewise */
 } fb_taken;
 
+/* The machine that computes, as all commands that do take it. */
+#define FB_TAKEN_MACHINE                                                               \
+    {FB_SET_torch, NULL, NULL}, {FB_SET_threads, NULL, NULL},                          \
+        {FB_SET_isa, NULL, NULL}, {FB_SET_weights, NULL, NULL},                        \
+    {                                                                                  \
+        FB_SET_memory, NULL, NULL                                                      \
+    }
+
 typedef struct fb_command {
     const char *name;
     const char *arguments; /* "[FILE]" */

@@ -55,11 +55,7 @@ static const fb_taken taken[] = {
     {FB_SET_max_tokens, "128", "limit of an answer"},
     {FB_SET_device, NULL, NULL},
     {FB_SET_precision, NULL, NULL},
-    {FB_SET_torch, NULL, NULL},
-    {FB_SET_threads, NULL, NULL},
-    {FB_SET_isa, NULL, NULL},
-    {FB_SET_weights, NULL, NULL},
-    {FB_SET_memory, NULL, NULL},
+    FB_TAKEN_MACHINE,
     {FB_SET_COUNT, NULL, NULL},
 };
 

@@ -58,11 +58,7 @@ static const fb_option options[] = {
 
 static const fb_taken taken[] = {
     {FB_SET_model, NULL, "where the model is now: file, name, or 'builtin'"},
-    {FB_SET_torch, NULL, NULL},
-    {FB_SET_threads, NULL, NULL},
-    {FB_SET_isa, NULL, NULL},
-    {FB_SET_weights, NULL, NULL},
-    {FB_SET_memory, NULL, NULL},
+    FB_TAKEN_MACHINE,
     {FB_SET_COUNT, NULL, NULL},
 };
 

@@ -6,6 +6,7 @@
  */
 #include "select/select.h"
 #include "tests/support/test.h"
+#include "tests/support/use_ops.h"
 
 enum { HEADS = 4, KV_HEADS = 2, ENTRIES = 4, KEPT = 1 };
 
@@ -16,20 +17,6 @@ static const float hand_made[HEADS * ENTRIES] = {
     0, 4, 5, 9, 6, 5, 2, 0, /* kv head 1, the same but for its last number */
     0, 4, 5, 5,
 };
-static fb_ops *ops;
-
-static int open_ops(void **state)
-{
-    (void)state;
-    return fb_ops_open(&ops, &(fb_ops_options){.threads = 1}) == FB_OK ? 0 : -1;
-}
-
-static int close_ops(void **state)
-{
-    (void)state;
-    fb_ops_close(ops);
-    return 0;
-}
 
 static fb_tensor score(fb_ops *o, const fb_signals *see, const void *params)
 {

@@ -16,11 +16,10 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/support"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import screen  # noqa: E402
+from script import PROGRAM, ROOT, run_tests  # noqa: E402
 
-PROGRAM = os.environ.get("FLEXBUDGET_PROGRAM", str(ROOT / "build/release/flexbudget"))
 BUILD = pathlib.Path(os.environ.get("FLEXBUDGET_BUILD", str(ROOT / "build/release")))
 ENVIRONMENT = {**{k: v for k, v in os.environ.items()
                   if not k.startswith("FLEXBUDGET_") and k != "NO_COLOR"},
@@ -177,21 +176,10 @@ def main():
     except OSError:
         print("no pseudo-terminal can be opened here")
         return 77
-    passed = failed = 0
     with tempfile.TemporaryDirectory() as folder:
         model = pathlib.Path(folder, "random.gguf")
         subprocess.run([str(BUILD / "tests/cli/random_model"), str(model)], check=True)
-        for name, test in sorted(globals().items()):
-            if not name.startswith("test_"):
-                continue
-            try:
-                test(model)
-                passed += 1
-            except AssertionError as error:
-                failed += 1
-                print(f"{name}: {test.__doc__}\n{error}")
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+        return run_tests(globals(), model)
 
 
 if __name__ == "__main__":

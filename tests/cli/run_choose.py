@@ -7,7 +7,6 @@ SPDX-License-Identifier: MIT
 """
 import decimal
 import json
-import os
 import pathlib
 import re
 import sqlite3
@@ -15,9 +14,9 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("FLEXBUDGET_PROGRAM", str(ROOT / "build/release/flexbudget"))
-ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("FLEXBUDGET_")}
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from script import ENVIRONMENT, PROGRAM, run_tests  # noqa: E402
+
 RULES = "full,random,oracle,snapkv:window=16,h2o,knorm,quantised:bits=4,reread"
 TASKS = "recall:filler=inert,samples=12,recall:samples=12"
 PROFILE = {"format": 1, "name": "a device", "flops_per_s": 1e9, "bytes_per_s": 2e8}
@@ -202,22 +201,11 @@ def test_the_press_and_the_command_work(folder):
 
 
 def main():
-    passed = failed = 0
     with tempfile.TemporaryDirectory() as folder:
         program(folder, "run", "--model", "builtin", "--tasks", TASKS, "--rules", RULES, "--budgets",
                 "25%,50%", "-o", "r.db", "-q")
         pathlib.Path(folder, "device.json").write_text(json.dumps(PROFILE))
-        for name, test in sorted(globals().items()):
-            if not name.startswith("test_"):
-                continue
-            try:
-                test(folder)
-                passed += 1
-            except AssertionError as error:
-                failed += 1
-                print(f"{name}: {test.__doc__}\n{error}")
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+        return run_tests(globals(), folder)
 
 
 if __name__ == "__main__":

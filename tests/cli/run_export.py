@@ -14,9 +14,9 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("FLEXBUDGET_PROGRAM", str(ROOT / "build/release/flexbudget"))
-ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("FLEXBUDGET_")}
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from script import ENVIRONMENT, PROGRAM, ROOT, run_tests  # noqa: E402
+
 RULES = ["full", "random", "snapkv:window=16", "adakv(snapkv:window=16)", "cur:edge=kvpress",
          "pyramid(snapkv:window=4,form=kvpress)", "kvpress:CriticalAdaKVPress(TOVAPress())",
          "compactor_published", "chunk(knorm,fill=none,cut=first)", "flat(kvzip:plus=1)",
@@ -135,7 +135,6 @@ def test_kvpress_makes_the_presses(folder):
 
 
 def main():
-    passed = failed = 0
     with tempfile.TemporaryDirectory() as folder:
         program("run", "--model", "builtin", "--tasks", "recall:filler=inert,samples=2",
                 "--rules", ",".join(RULES), "--budgets", ",".join(BUDGETS), "--keep-sets", "all",
@@ -143,17 +142,7 @@ def main():
         program("export", "kept", f"{folder}/r.db", "-o", f"{folder}/kept.jsonl")
         program("export", "kept", f"{folder}/r.db", "--format", "safetensors", "-o",
                 f"{folder}/kept.safetensors")
-        for name, test in sorted(globals().items()):
-            if not name.startswith("test_"):
-                continue
-            try:
-                test(folder)
-                passed += 1
-            except AssertionError as error:
-                failed += 1
-                print(f"{name}: {test.__doc__}\n{error}")
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+        return run_tests(globals(), folder)
 
 
 if __name__ == "__main__":

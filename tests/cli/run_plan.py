@@ -5,16 +5,15 @@ of rules is what the run then counts; a run is refused for what a rule asks to s
 SPDX-License-Identifier: MIT
 """
 import json
-import os
 import pathlib
 import sqlite3
 import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("FLEXBUDGET_PROGRAM", str(ROOT / "build/release/flexbudget"))
-ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("FLEXBUDGET_")}
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from script import ENVIRONMENT, PROGRAM  # noqa: E402
+
 RULES = "snapkv:window=16,h2o,adakv(keydiff),kvzip:piece=100,rkv"
 ARGUMENTS = ["run", "--model", "builtin", "--tasks", "recall:samples=1,tokens=900,pairs=20",
              "--budgets", "25%", "-j", "2", "-q"]

@@ -12,9 +12,9 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("FLEXBUDGET_PROGRAM", str(ROOT / "build/release/flexbudget"))
-ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("FLEXBUDGET_")}
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from script import ENVIRONMENT, PROGRAM  # noqa: E402
+
 CONTEXT = "".join("abcdefghij0123456789"[i * i % 97 % 20] for i in range(300))
 QUESTIONS = [("?a?", "0"), ("?bbbbbbbbbbbbbbbbb?", "12"), ("?c?", "abcdef")]
 RULES = ["full", "random", "h2o", "snapkv:window=8"]

@@ -6,7 +6,6 @@ another. SPDX-License-Identifier: MIT
 """
 import json
 import math
-import os
 import pathlib
 import shutil
 import sqlite3
@@ -14,9 +13,9 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("FLEXBUDGET_PROGRAM", str(ROOT / "build/release/flexbudget"))
-ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("FLEXBUDGET_")}
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from script import ENVIRONMENT, PROGRAM, ROOT  # noqa: E402
+
 DATA = ROOT / "tests/fail/data"
 RUN = ["run", "--model", "builtin", "--tasks",
        f"recall:samples=1,tokens=131,pairs=20,jsonl:data={DATA}/answers.jsonl",

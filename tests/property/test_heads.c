@@ -6,38 +6,13 @@
  * SPDX-License-Identifier: MIT
  */
 #include "tests/support/small_rules.h"
+#include "tests/support/use_ops.h"
 
 #define NEAR 2e-4
 
 enum { MOST = 2 * SHOWN_HEADS * SHOWN_TOKENS };
 
-static fb_ops *ops;
 static shown text, other;
-
-static int open_ops(void **state)
-{
-    (void)state;
-    return fb_ops_open(&ops, &(fb_ops_options){.threads = 1}) == FB_OK ? 0 : -1;
-}
-
-static int close_ops(void **state)
-{
-    (void)state;
-    fb_ops_close(ops);
-    return 0;
-}
-
-/* Largest difference of two scores over the largest of the first. */
-static double apart(const float *a, const float *b, int64_t n)
-{
-    double most = 1e-30, off = 0;
-
-    for (int64_t i = 0; i < n; i++) {
-        most = fmax(most, fabs((double)a[i]));
-        off = fmax(off, fabs((double)a[i] - (double)b[i]));
-    }
-    return off / most;
-}
 
 /* --- 11 --- */
 
@@ -125,7 +100,7 @@ static void check_heads(const fb_bound_rule *rule, const int64_t *kv)
         for (int64_t p = 0; p < planes_of(rule); p++)
             permute(wanted + p * text.kv_heads * columns,
                     a + p * text.kv_heads * columns, kv, text.kv_heads, columns);
-        if (!deals_out_places(rule)) holds(apart(wanted, b, n) <= NEAR);
+        if (!deals_out_places(rule)) holds(shown_apart(wanted, b, n) <= NEAR);
         for (int64_t i = 0; deals_out_places(rule) && i < n; i += columns)
             holds(same_order(wanted + i, b + i, columns));
     }

@@ -4,25 +4,12 @@
  * SPDX-License-Identifier: MIT
  */
 #include "tests/support/small_rules.h"
+#include "tests/support/use_ops.h"
 
 enum { MOST = 2 * SHOWN_HEADS * SHOWN_TOKENS, HALF = SHOWN_DIM / 2 };
 
-static fb_ops *ops;
 static shown text;
 static float a[MOST], b[MOST];
-
-static int open_ops(void **state)
-{
-    (void)state;
-    return fb_ops_open(&ops, &(fb_ops_options){.threads = 1}) == FB_OK ? 0 : -1;
-}
-
-static int close_ops(void **state)
-{
-    (void)state;
-    fb_ops_close(ops);
-    return 0;
-}
 
 /* --- 18 --- */
 

@@ -3,43 +3,9 @@
  * SPDX-License-Identifier: MIT
  */
 #include "tests/support/small_rules.h"
+#include "tests/support/use_ops.h"
 
-static fb_ops *ops;
 static shown text;
-
-static int open_ops(void **state)
-{
-    (void)state;
-    return fb_ops_open(&ops, &(fb_ops_options){.threads = 1}) == FB_OK ? 0 : -1;
-}
-
-static int close_ops(void **state)
-{
-    (void)state;
-    fb_ops_close(ops);
-    return 0;
-}
-
-/* A protection and a budget that leaves something to choose. */
-struct budget {
-    fb_protect protect;
-    int64_t k, n_protected;
-};
-
-static struct budget draw_budget(numbers *r)
-{
-    const int64_t sink = number_int(r, 0, text.n / 4);
-    const int64_t recent = number_int(r, 0, text.n / 4);
-
-    return (struct budget){{FB_PROTECT_EXPERIMENT, sink, recent},
-                           number_int(r, sink + recent + 1, text.n - 1),
-                           sink + recent};
-}
-
-static void keep_the_same(const char *a, const char *b, struct budget budget)
-{
-    holds(small_keep_same(&text, a, b, budget.protect, budget.k));
-}
 
 /* One of the rules without ends or quotas of their own. */
 static const char *draw_inner(numbers *r)
@@ -82,11 +48,11 @@ static void check_whole_pieces(numbers *r)
     const int64_t size = number_int(r, 1, 30);
     const char *heads = number_int(r, 0, 1) == 0 ? "own" : "shared";
     char rule[SMALL_TEXT];
-    struct budget b;
+    small_budget b;
     fb_selection s;
 
     shown_draw(&text, ops, r, 8, 64);
-    b = draw_budget(r);
+    b = small_draw_budget(&text, r);
     (void)snprintf(rule, sizeof rule, "chunk(%s,size=%d,fill=none,heads=%s)",
                    draw_inner(r), (int)size, heads);
     small_select(&s, &text, rule, b.protect, b.k);
@@ -111,14 +77,17 @@ static void check_trivial_pieces(numbers *r)
 {
     const char *inner = draw_inner(r);
     char chunk[SMALL_TEXT], shared[SMALL_TEXT];
+    small_budget b;
 
     shown_draw(&text, ops, r, 8, 64);
     (void)snprintf(shared, sizeof shared, "shared(%s)", inner);
     (void)snprintf(chunk, sizeof chunk, "chunk(%s,size=1)", inner);
-    keep_the_same(chunk, shared, draw_budget(r));
+    b = small_draw_budget(&text, r);
+    holds(small_keep_same(&text, chunk, shared, b.protect, b.k));
     (void)snprintf(chunk, sizeof chunk, "chunk(%s,size=%d)", inner,
                    (int)number_int(r, text.n, 200));
-    keep_the_same(chunk, shared, draw_budget(r));
+    b = small_draw_budget(&text, r);
+    holds(small_keep_same(&text, chunk, shared, b.protect, b.k));
 }
 
 static void chunks_of_one_entry_or_of_all_are_the_shared_rule(void **state)

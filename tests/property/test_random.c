@@ -5,23 +5,10 @@
  * SPDX-License-Identifier: MIT
  */
 #include "tests/support/small_rules.h"
+#include "tests/support/use_ops.h"
 
-static fb_ops *ops;
 static shown text;
 static const fb_protect none = {FB_PROTECT_NONE, 0, 0};
-
-static int open_ops(void **state)
-{
-    (void)state;
-    return fb_ops_open(&ops, &(fb_ops_options){.threads = 1}) == FB_OK ? 0 : -1;
-}
-
-static int close_ops(void **state)
-{
-    (void)state;
-    fb_ops_close(ops);
-    return 0;
-}
 
 /* --- 21 --- */
 

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "tests/support/small_rules.h"
+#include "tests/support/use_ops.h"
 
 enum {
     MOST_LAYERS = 4,
@@ -19,22 +20,8 @@ enum {
     TEXT = 512,
 };
 
-static fb_ops *ops;
 static float pool[4 * ROOM];   /* what scores are cut from */
 static int64_t n_done, n_full; /* selections; of which no less than T may be kept */
-
-static int open_ops(void **state)
-{
-    (void)state;
-    return fb_ops_open(&ops, &(fb_ops_options){.threads = 1}) == FB_OK ? 0 : -1;
-}
-
-static int close_ops(void **state)
-{
-    (void)state;
-    fb_ops_close(ops);
-    return 0;
-}
 
 /* --- expressions --- */
 

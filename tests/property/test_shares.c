@@ -3,43 +3,9 @@
  * SPDX-License-Identifier: MIT
  */
 #include "tests/support/small_rules.h"
+#include "tests/support/use_ops.h"
 
-static fb_ops *ops;
 static shown text;
-
-static int open_ops(void **state)
-{
-    (void)state;
-    return fb_ops_open(&ops, &(fb_ops_options){.threads = 1}) == FB_OK ? 0 : -1;
-}
-
-static int close_ops(void **state)
-{
-    (void)state;
-    fb_ops_close(ops);
-    return 0;
-}
-
-/* A protection and a budget that leaves something to choose. */
-struct budget {
-    fb_protect protect;
-    int64_t k, n_protected;
-};
-
-static struct budget draw_budget(numbers *r)
-{
-    const int64_t sink = number_int(r, 0, text.n / 4);
-    const int64_t recent = number_int(r, 0, text.n / 4);
-
-    return (struct budget){{FB_PROTECT_EXPERIMENT, sink, recent},
-                           number_int(r, sink + recent + 1, text.n - 1),
-                           sink + recent};
-}
-
-static void keep_the_same(const char *a, const char *b, struct budget budget)
-{
-    holds(small_keep_same(&text, a, b, budget.protect, budget.k));
-}
 
 /* One of the rules without ends or quotas of their own, of which the scores of all heads and
  * layers can be compared. */
@@ -59,12 +25,12 @@ static void check_pyramid(numbers *r)
     const int64_t beta = number_int(r, 1, 40);
     int64_t counts[SHOWN_LAYERS] = {0}, total = 0;
     char rule[SMALL_TEXT];
-    struct budget b;
+    small_budget b;
     fb_selection s;
     double most;
 
     shown_draw(&text, ops, r, 8, 64);
-    b = draw_budget(r);
+    b = small_draw_budget(&text, r);
     (void)snprintf(rule, sizeof rule, "pyramid(knorm,beta=%d)", (int)beta);
     small_select(&s, &text, rule, b.protect, b.k);
     for (int64_t slot = 0; slot < s.kept.n_slots; slot++)
@@ -92,12 +58,12 @@ static void check_heads(numbers *r)
 {
     const double alpha = (double)number_int(r, 0, 20) / 20;
     char rule[SMALL_TEXT];
-    struct budget b;
+    small_budget b;
     fb_selection s;
     int64_t sure;
 
     shown_draw(&text, ops, r, 8, 64);
-    b = draw_budget(r);
+    b = small_draw_budget(&text, r);
     sure = (int64_t)floor(alpha * (double)b.k);
     (void)snprintf(rule, sizeof rule, "adakv(%s,safeguard=%g)", draw_inner(r), alpha);
     small_select(&s, &text, rule, b.protect, b.k);
@@ -126,16 +92,17 @@ static void check_equals(numbers *r)
     const double alpha = (double)number_int(r, 0, 20) / 20;
     const char *inner = draw_inner(r);
     char a[SMALL_TEXT], b[SMALL_TEXT];
-    struct budget budget;
+    small_budget budget;
 
     shown_draw(&text, ops, r, 8, 64);
-    budget = draw_budget(r);
+    budget = small_draw_budget(&text, r);
     (void)snprintf(a, sizeof a, "adakv(%s,safeguard=1)", inner);
-    keep_the_same(a, inner, budget);
+    holds(small_keep_same(&text, a, inner, budget.protect, budget.k));
     (void)snprintf(a, sizeof a, "adakv(%s,safeguard=%g)", inner, alpha);
     (void)snprintf(b, sizeof b, "flat(%s,alpha=%g)", inner, alpha);
-    if (text.kv_heads == 1) keep_the_same(a, inner, budget);
-    if (text.layers == 1) keep_the_same(b, a, budget);
+    if (text.kv_heads == 1)
+        holds(small_keep_same(&text, a, inner, budget.protect, budget.k));
+    if (text.layers == 1) holds(small_keep_same(&text, b, a, budget.protect, budget.k));
 }
 
 static void shares_of_one_are_equal_shares_and_flat_on_a_layer_is_adakv(void **state)

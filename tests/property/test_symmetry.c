@@ -6,39 +6,14 @@
  * SPDX-License-Identifier: MIT
  */
 #include "tests/support/small_rules.h"
+#include "tests/support/use_ops.h"
 
 #define NEAR 2e-4
 #define SEEN 1e-5 /* a change; a score's one factor may be nearly the same by chance */
 
 enum { MOST = 2 * SHOWN_HEADS * SHOWN_TOKENS };
 
-static fb_ops *ops;
 static shown text, other;
-
-static int open_ops(void **state)
-{
-    (void)state;
-    return fb_ops_open(&ops, &(fb_ops_options){.threads = 1}) == FB_OK ? 0 : -1;
-}
-
-static int close_ops(void **state)
-{
-    (void)state;
-    fb_ops_close(ops);
-    return 0;
-}
-
-/* Largest difference of two scores over the largest of the first. */
-static double apart(const float *a, const float *b, int64_t n)
-{
-    double most = 1e-30, off = 0;
-
-    for (int64_t i = 0; i < n; i++) {
-        most = fmax(most, fabs((double)a[i]));
-        off = fmax(off, fabs((double)a[i] - (double)b[i]));
-    }
-    return off / most;
-}
 
 /* --- 12 --- */
 
@@ -89,7 +64,7 @@ static double change(const char *rule)
     const int64_t n = small_score(&text, rule, 0, a);
 
     holds(small_score(&other, rule, 0, b) == n);
-    return apart(a, b, n);
+    return shown_apart(a, b, n);
 }
 
 /* Every kv head's keys, and its queries, by a matrix of its own. */

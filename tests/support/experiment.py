@@ -2,20 +2,17 @@
 
 Shared by the scripts of tests/fail. SPDX-License-Identifier: MIT
 """
-import os
-import pathlib
 import sqlite3
 import subprocess
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("FLEXBUDGET_PROGRAM", str(ROOT / "build/release/flexbudget"))
+from script import ENVIRONMENT, PROGRAM, ROOT
+
 # teacher-forced answers, and free ones that are scored as text
 TASKS = f"recall:samples=6,tokens=131,pairs=20,jsonl:data={ROOT}/tests/fail/data/answers.jsonl"
 ARGUMENTS = ["run", "--model", "builtin", "--tasks", TASKS,
              "--rules", "full,random,oracle,snapkv:window=16,h2o,keydiff,"
                         "adakv(snapkv:window=16)",
              "--budgets", "50%,25%", "--seeds", "1,2", "--protect", "1+8"]
-ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("FLEXBUDGET_")}
 
 
 def command(path, *more):

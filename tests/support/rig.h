@@ -8,6 +8,8 @@
 #include "engine/engine.h"
 #include "tests/support/test.h"
 
+enum { RIG_RULES = 16 };
+
 typedef struct rig {
     fb_ops *ops;
     fb_model *model;
@@ -29,6 +31,28 @@ static inline void rig_close(rig *r)
     fb_engine_close(r->engine);
     fb_model_close(r->model);
     fb_ops_close(r->ops);
+}
+
+/* One reading of a text for several rules, each with seed 1. */
+static inline void rig_read(rig *r, fb_reading **out, fb_bound_rule **rules,
+                            const char *const *expressions, int n_rules,
+                            const int32_t *context, int64_t n)
+{
+    fb_seeded_rule seeded[RIG_RULES];
+
+    assert_true(n_rules <= RIG_RULES);
+    for (int i = 0; i < n_rules; i++) {
+        assert_ok(fb_rule_parse(&rules[i], expressions[i]));
+        seeded[i] = (fb_seeded_rule){rules[i], 1};
+    }
+    assert_ok(fb_read(out, r->engine, context, n, seeded, n_rules, 1));
+}
+
+static inline void rig_forget(fb_reading *reading, fb_bound_rule **rules, int n_rules)
+{
+    fb_reading_free(reading);
+    for (int i = 0; i < n_rules; i++)
+        fb_bound_rule_free(rules[i]);
 }
 
 /* BOS, then n - 1 ids of the built-in model that look like text: keys, values and filler. */

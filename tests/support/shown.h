@@ -302,4 +302,16 @@ static inline int64_t shown_host(const shown *s, fb_tensor a, float *out)
     return n;
 }
 
+/* Largest difference of two scores over the largest of the first. */
+static inline double shown_apart(const float *a, const float *b, int64_t n)
+{
+    double most = 1e-30, off = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        most = fmax(most, fabs((double)a[i]));
+        off = fmax(off, fabs((double)a[i] - (double)b[i]));
+    }
+    return off / most;
+}
+
 #endif

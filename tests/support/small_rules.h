@@ -146,6 +146,22 @@ static inline bool small_keep_same(const shown *text, const char *a, const char 
     return same;
 }
 
+/* A protection and a budget that leaves something to choose. */
+typedef struct small_budget {
+    fb_protect protect;
+    int64_t k, n_protected;
+} small_budget;
+
+static inline small_budget small_draw_budget(const shown *text, numbers *r)
+{
+    const int64_t sink = number_int(r, 0, text->n / 4);
+    const int64_t recent = number_int(r, 0, text->n / 4);
+
+    return (small_budget){{FB_PROTECT_EXPERIMENT, sink, recent},
+                          number_int(r, sink + recent + 1, text->n - 1),
+                          sink + recent};
+}
+
 /* It evicts, unlike `full` and the rows of an experiment. */
 static inline bool small_evicts(const fb_bound_rule *rule)
 {

@@ -21,25 +21,17 @@ static fb_reading *reading;
 
 static int open_reading(void **state)
 {
-    fb_seeded_rule seeded[RULES];
-
     (void)state;
     rig_text(context, CONTEXT, 21);
     rig_open(&the, "builtin", NULL, NULL);
-    for (int r = 0; r < RULES; r++) {
-        assert_ok(fb_rule_parse(&rules[r], expressions[r]));
-        seeded[r] = (fb_seeded_rule){rules[r], 1};
-    }
-    assert_ok(fb_read(&reading, the.engine, context, CONTEXT, seeded, RULES, 1));
+    rig_read(&the, &reading, rules, expressions, RULES, context, CONTEXT);
     return 0;
 }
 
 static int close_reading(void **state)
 {
     (void)state;
-    fb_reading_free(reading);
-    for (int r = 0; r < RULES; r++)
-        fb_bound_rule_free(rules[r]);
+    rig_forget(reading, rules, RULES);
     rig_close(&the);
     return 0;
 }

@@ -5,28 +5,12 @@
  */
 #include "select/select.h"
 #include "tests/support/test.h"
+#include "tests/support/use_ops.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { HEADS = 2, N = 8 };
-
-static fb_ops *ops;
-
-static int open_ops(void **state)
-{
-    const fb_ops_options options = {.threads = 1};
-
-    (void)state;
-    return fb_ops_open(&ops, &options) == FB_OK ? 0 : -1;
-}
-
-static int close_ops(void **state)
-{
-    (void)state;
-    fb_ops_close(ops);
-    return 0;
-}
 
 /* Two planes of two heads: heads of the first, then of the second. */
 static const float planes[2 * HEADS * N] = {

@@ -6,29 +6,13 @@
 #include "rule/rule.h"
 #include "tests/support/near.h"
 #include "tests/support/test.h"
+#include "tests/support/use_ops.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { HEADS = 2, ROWS = 64, COLUMNS = 96, N = HEADS * ROWS * COLUMNS };
 enum { TOKENS = 150, CHANNELS = 16 };
-
-static fb_ops *ops;
-
-static int open_ops(void **state)
-{
-    const fb_ops_options options = {.threads = 1};
-
-    (void)state;
-    return fb_ops_open(&ops, &options) == FB_OK ? 0 : -1;
-}
-
-static int close_ops(void **state)
-{
-    (void)state;
-    fb_ops_close(ops);
-    return 0;
-}
 
 static void draw(float *out, int64_t layer, uint64_t seed)
 {

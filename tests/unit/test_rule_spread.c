@@ -4,6 +4,7 @@
  */
 #include "rule/rule.h"
 #include "tests/support/test.h"
+#include "tests/support/use_ops.h"
 
 #include <math.h>
 
@@ -222,7 +223,6 @@ static void whole_parts_have_the_total_and_the_largest_remainders(void **state)
 
 /* --- by rank --------------------------------------------------------------------- */
 
-static fb_ops *ops;
 static float number[SLOTS * MOST_COLUMNS];
 static int64_t n_rows, n_columns; /* of a layer */
 
@@ -341,21 +341,6 @@ static void pieces_begin_at_multiples_of_their_size_and_come_back(void **state)
     assert_ok(fb_to_host(ops, fb_from_pieces(ops, pieces, 6, 5), back, sizeof back));
     assert_memory_equal(back, x, sizeof back);
     fb_scope_close(ops);
-}
-
-static int open_ops(void **state)
-{
-    const fb_ops_options options = {.threads = 1};
-
-    (void)state;
-    return fb_ops_open(&ops, &options) == FB_OK ? 0 : -1;
-}
-
-static int close_ops(void **state)
-{
-    (void)state;
-    fb_ops_close(ops);
-    return 0;
 }
 
 int main(void)

@@ -4,27 +4,11 @@
  */
 #include "select/select.h"
 #include "tests/support/test.h"
+#include "tests/support/use_ops.h"
 
 #include <stdio.h>
 
 enum { LAYERS = 2, HEADS = 2, N = 10 };
-
-static fb_ops *ops;
-
-static int open_ops(void **state)
-{
-    const fb_ops_options options = {.threads = 1};
-
-    (void)state;
-    return fb_ops_open(&ops, &options) == FB_OK ? 0 : -1;
-}
-
-static int close_ops(void **state)
-{
-    (void)state;
-    fb_ops_close(ops);
-    return 0;
-}
 
 static uint64_t seed = 1, stream = 0; /* of what follows */
 
