@@ -70,15 +70,6 @@ static fb_tensor measure(fb_ops *ops, const fb_signals *see, fb_tensor score,
                               fb_log(ops, variance), 1 / cake->tau2));
 }
 
-static fb_status spread(fb_ops *ops, const fb_spread_input *in, const void *params,
-                        int64_t *k_out)
-{
-    (void)params;
-    for (int64_t l = 0; l < in->n_layers; l++)
-        FB_TRY(fb_numbers(ops, in->measured[l], &in->room[l], 1));
-    return fb_spread_rest_by_weight(in, in->room, k_out);
-}
-
 const fb_rule fb_rule_cake_layers = {
     FB_RULE_HEAD,
     .kind = FB_KIND_ALLOCATION,
@@ -92,6 +83,6 @@ const fb_rule fb_rule_cake_layers = {
     .params_bytes = sizeof(struct cake_layers),
     .effort = "window",
     .choose = choose,
-    .spread = spread,
+    .spread = fb_spread_rest_by_measure,
     .measure = measure,
 };

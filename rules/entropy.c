@@ -35,15 +35,6 @@ static fb_tensor measure(fb_ops *ops, const fb_signals *see, fb_tensor score,
     return fb_maximum(ops, entropy, fb_number(ops, 0)); /* [1] */
 }
 
-static fb_status spread(fb_ops *ops, const fb_spread_input *in, const void *params,
-                        int64_t *k_out)
-{
-    (void)params;
-    for (int64_t l = 0; l < in->n_layers; l++)
-        FB_TRY(fb_numbers(ops, in->measured[l], &in->room[l], 1));
-    return fb_spread_rest_by_weight(in, in->room, k_out);
-}
-
 const fb_rule fb_rule_entropy = {
     FB_RULE_HEAD,
     .kind = FB_KIND_ALLOCATION,
@@ -53,6 +44,6 @@ const fb_rule fb_rule_entropy = {
     .source = "Shen et al. 2025, arXiv:2509.09754",
     .runs = FB_RUNS_ONE_SHOT,
     .n_inner = 1,
-    .spread = spread,
+    .spread = fb_spread_rest_by_measure,
     .measure = measure,
 };

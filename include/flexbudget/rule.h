@@ -323,6 +323,9 @@ fb_status fb_spread_by_weight(const fb_spread_input *in, const double *weight,
 /* The same of what is left beside the protected entries, which every head has first. */
 fb_status fb_spread_rest_by_weight(const fb_spread_input *in, const double *weight,
                                    int64_t *k_out);
+/* The same by the one number that `measure` gave of each layer: a `spread` as it is. */
+fb_status fb_spread_rest_by_measure(fb_ops *ops, const fb_spread_input *in,
+                                    const void *params, int64_t *k_out);
 
 /* Numbers [rows, columns] of a layer, rows = kv_heads, or 1 for all heads alike. */
 typedef fb_tensor fb_layer_rows(fb_ops *ops, const fb_spread_input *in, int64_t layer,

@@ -18,13 +18,7 @@ static const fb_option options[] = {
                 .group = "Output",
                 .help = "kept: jsonl (default) or safetensors; peer: text (default) or "
                         "json"},
-    [OUT] = {.name = "out",
-             .letter = 'o',
-             .type = FB_TYPE_TEXT,
-             .initial = "",
-             .argument = "FILE",
-             .group = "Output",
-             .help = "write there instead of stdout"},
+    [OUT] = FB_OUT_OPTION,
     FB_OPTION_END,
 };
 

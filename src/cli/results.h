@@ -23,6 +23,12 @@ typedef struct fb_open_results {
                 "hash (default: the newest)"                                           \
     }
 
+#define FB_OUT_OPTION                                                                  \
+    {                                                                                  \
+        .name = "out", .letter = 'o', .type = FB_TYPE_TEXT, .initial = "",             \
+        .argument = "FILE", .group = "Output", .help = "write there instead of stdout" \
+    }
+
 /* Of each file that the line names, [line->n_arguments], the experiment with this name
  * or beginning of a hash; for "" the newest, and where there are others it says so.
  * `asked` overrides what the experiment itself says of confidence, resamples, margin and

@@ -136,3 +136,12 @@ fb_status fb_spread_rest_by_weight(const fb_spread_input *in, const double *weig
         k_out[i] += in->n_protected;
     return FB_OK;
 }
+
+fb_status fb_spread_rest_by_measure(fb_ops *ops, const fb_spread_input *in,
+                                    const void *params, int64_t *k_out)
+{
+    (void)params;
+    for (int64_t l = 0; l < in->n_layers; l++)
+        FB_TRY(fb_numbers(ops, in->measured[l], &in->room[l], 1));
+    return fb_spread_rest_by_weight(in, in->room, k_out);
+}

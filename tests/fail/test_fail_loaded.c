@@ -5,6 +5,7 @@
  */
 #include "base/memory.h"
 #include "rule/rule.h"
+#include "tests/support/in_use.h"
 #include "tests/support/test.h"
 
 #include <stdio.h>
@@ -12,15 +13,6 @@
 #include <unistd.h>
 
 static char folder[TEST_PATH];
-
-static size_t memory_in_use(void)
-{
-    size_t bytes = 0;
-
-    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
-        bytes += fb_memory_now((fb_account)a);
-    return bytes;
-}
 
 /* The file of tests/fail/loaded/twin.c; NULL without a compiler. */
 static const char *build_twin(void)
@@ -49,7 +41,7 @@ static fb_status load_and_bind(const char *path)
 
 static void a_failing_allocation_is_said_and_leaks_nothing(void **state)
 {
-    const size_t before = memory_in_use();
+    const size_t before = bytes_in_use();
     const char *path = build_twin();
     fb_status status = FB_NO_MEMORY;
     int64_t n = 1;
@@ -62,7 +54,7 @@ static void a_failing_allocation_is_said_and_leaks_nothing(void **state)
         status = load_and_bind(path);
         fb_memory_fail_at(0);
         if (status != FB_OK) assert_int_equal(status, FB_NO_MEMORY);
-        assert_int_equal(memory_in_use(), before);
+        assert_int_equal(bytes_in_use(), before);
     }
     assert_true(n > 8);
     assert_ok(load_and_bind(path));

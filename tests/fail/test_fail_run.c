@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "experiment/match.h"
+#include "tests/support/in_use.h"
 #include "tests/support/small_experiment.h"
 
 /* Every way of making a variant. */
@@ -28,15 +29,6 @@
     "protocol: {protect: {sink: 1, recent: 2}}\n"
 
 static char folder[TEST_PATH];
-
-static size_t memory_in_use(void)
-{
-    size_t bytes = 0;
-
-    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
-        bytes += fb_memory_now((fb_account)a);
-    return bytes;
-}
 
 /* A whole run with the n-th allocation failing; n = 0: none. */
 static fb_status run(const char *text, const char *name, int64_t n,
@@ -61,7 +53,7 @@ static fb_status run(const char *text, const char *name, int64_t n,
 static void fail_everywhere(const char *text)
 {
     char want[FB_HASH_HEX], got[FB_HASH_HEX];
-    const size_t before = memory_in_use();
+    const size_t before = bytes_in_use();
     fb_status status = FB_NO_MEMORY;
     int64_t n = 1, tried = 0;
 
@@ -73,7 +65,7 @@ static void fail_everywhere(const char *text)
         status = run(text, name, n, got);
         if (status != FB_OK && status != FB_NO_MEMORY)
             fail_msg("allocation %lld: %s", (long long)n, fb_error_message());
-        assert_int_equal(memory_in_use(), before);
+        assert_int_equal(bytes_in_use(), before);
         if (tried++ % 5 == 0) assert_ok(run(text, name, 0, got));
         if (tried % 5 == 1) assert_string_equal(got, want);
         (void)unlink(test_path(folder, name));

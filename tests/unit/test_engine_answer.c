@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/memory.h"
+#include "tests/support/in_use.h"
 #include "tests/support/random_llama.h"
 #include "tests/support/rig.h"
 
@@ -412,24 +413,6 @@ static void a_token_allocates_nothing(void **state)
     assert_int_equal(out[FULL].n_ids, LONG);
     clear(out);
     close_variants();
-}
-
-static size_t bytes_in_use(void)
-{
-    size_t bytes = 0;
-
-    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
-        bytes += fb_memory_now((fb_account)a);
-    return bytes;
-}
-
-static size_t most_bytes(void)
-{
-    size_t bytes = 0;
-
-    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
-        bytes += fb_memory_peak((fb_account)a);
-    return bytes;
 }
 
 static void two_hundred_answers_take_the_memory_of_one(void **state)

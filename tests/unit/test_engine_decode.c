@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "engine/stream.h"
+#include "tests/support/in_use.h"
 #include "tests/support/rig.h"
 
 enum {
@@ -438,15 +439,6 @@ static void a_block_that_does_not_fit_says_so(void **state)
     fb_variant_free(variant);
 }
 
-static size_t memory_in_use(void)
-{
-    size_t bytes = 0;
-
-    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
-        bytes += fb_memory_now((fb_account)a);
-    return bytes;
-}
-
 /* A whole cell; the n-th allocation fails. */
 static fb_status try_cell(const fb_bound_rule *rule, int64_t n)
 {
@@ -479,11 +471,11 @@ static void a_failing_allocation_is_said_and_leaks_nothing(void **state)
         size_t before;
 
         assert_ok(try_cell(rules[chosen[i]], 0)); /* warms up */
-        before = memory_in_use();
+        before = bytes_in_use();
         for (int64_t n = 1; status != FB_OK; n += long_or_short(1, 1 + n / 12)) {
             status = try_cell(rules[chosen[i]], n);
             if (status != FB_OK) assert_int_equal(status, FB_NO_MEMORY);
-            assert_int_equal(memory_in_use(), before);
+            assert_int_equal(bytes_in_use(), before);
             tried++;
         }
         assert_true(tried > 30);

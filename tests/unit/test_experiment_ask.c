@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "experiment/ask.h"
+#include "tests/support/in_use.h"
 #include "tests/support/random_llama.h"
 #include "tests/support/small_experiment.h"
 
@@ -304,24 +305,6 @@ static void what_is_there_stays_when_it_is_stopped(void **state)
 }
 
 /* --- memory --- */
-
-static size_t bytes_in_use(void)
-{
-    size_t bytes = 0;
-
-    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
-        bytes += fb_memory_now((fb_account)a);
-    return bytes;
-}
-
-static size_t most_bytes(void)
-{
-    size_t bytes = 0;
-
-    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
-        bytes += fb_memory_peak((fb_account)a);
-    return bytes;
-}
 
 static void two_hundred_questions_take_the_memory_of_one(void **state)
 {

@@ -6,6 +6,7 @@
  */
 #include "tests/support/every_rule.h"
 #include "tests/support/foretold.h"
+#include "tests/support/in_use.h"
 #include "tests/support/random_llama.h"
 
 enum { CONTEXT = 300, PROMPT = 20, ANSWER = 10, MOST = 6, KEPT = 120, CHUNK = 32 };
@@ -86,16 +87,6 @@ static void so_is_a_stream(void **state)
     assert_int_equal(stream_differs(&(fb_pace){.chunk = CHUNK, .interval = 4}), 0);
 }
 
-/* Of all accounts. */
-static double in_use(void)
-{
-    double bytes = 0;
-
-    for (int a = 0; a < FB_ACCOUNT_COUNT; a++)
-        bytes += (double)fb_memory_now((fb_account)a);
-    return bytes;
-}
-
 /* Whatever fails, nothing stays booked. */
 static void a_failure_leaves_nothing_booked(void **state)
 {
@@ -104,21 +95,21 @@ static void a_failure_leaves_nothing_booked(void **state)
     fb_status status = FB_NO_MEMORY;
     fb_bound_rule *rule;
     fb_model *model;
-    double before;
+    size_t before;
 
     (void)state;
     assert_ok(fb_model_open(&model, NULL, "builtin", NULL));
     assert_ok(fb_rule_parse(&rule, "adakv(snapkv)"));
     cell.model = model;
     cell.rule = rule;
-    before = in_use();
+    before = bytes_in_use();
     for (int64_t n = 1; status != FB_OK; n++) {
         assert_true(n < 10000);
         fb_memory_fail_at(n);
         status = fb_foretell_cell(&told, &cell);
         fb_memory_fail_at(0);
         assert_true(status == FB_OK || status == FB_NO_MEMORY);
-        assert_true(in_use() == before);
+        assert_int_equal(bytes_in_use(), before);
     }
     cell.k = 3 * CONTEXT; /* more than there are: all stay */
     assert_ok(fb_foretell_cell(&told, &cell));
@@ -129,7 +120,7 @@ static void a_failure_leaves_nothing_booked(void **state)
     cell.pace.chunk = CHUNK;
     cell.k = CHUNK;
     assert_fails(fb_foretell_cell(&told, &cell), FB_UNSUPPORTED, "cannot evict while");
-    assert_true(in_use() == before);
+    assert_int_equal(bytes_in_use(), before);
     fb_bound_rule_free(rule);
     fb_model_close(model);
 }

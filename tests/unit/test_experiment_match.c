@@ -7,7 +7,7 @@
 
 #include "store/store.h"
 #include "tests/support/near.h"
-#include "tests/support/small_experiment.h"
+#include "tests/support/small_folder.h"
 
 #define BEGIN                                                                          \
     "name: small\nmodel: builtin\n"                                                    \
@@ -20,24 +20,6 @@
     "'adakv(finch:window=20)', 'caote(snapkv:window=20)', oracle]\n"
 
 enum { MOST_RULES = 16 };
-
-static small s;
-static char folder[TEST_PATH];
-
-static int open_folder(void **state)
-{
-    (void)state;
-    test_folder(folder);
-    return 0;
-}
-
-static int close_all(void **state)
-{
-    (void)state;
-    small_close(&s);
-    test_folder_remove(folder);
-    return 0;
-}
 
 /* --- efforts --- */
 

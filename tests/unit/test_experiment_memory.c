@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "store/store.h"
-#include "tests/support/small_experiment.h"
+#include "tests/support/small_folder.h"
 
 enum { MOST_CELLS = 64, ENTRY = 2 * 32 * 4, SLOTS = 2 * 2 };
 
@@ -17,24 +17,7 @@ enum { MOST_CELLS = 64, ENTRY = 2 * 32 * 4, SLOTS = 2 * 2 };
     "tasks: [{recall: {tokens: 64, pairs: 8, samples: 1}}]\n"                          \
     "rules: [full, random, h2o, 'snapkv:window=4']\nbudgets: [75%]\n"
 
-static small s;
-static char folder[TEST_PATH];
 static fb_run_result result;
-
-static int open_folder(void **state)
-{
-    (void)state;
-    test_folder(folder);
-    return 0;
-}
-
-static int close_all(void **state)
-{
-    (void)state;
-    small_close(&s);
-    test_folder_remove(folder);
-    return 0;
-}
 
 /* Of a cell, and what it held of keys, values and state in each phase; -1: no such phase. */
 typedef struct measured {

@@ -2,25 +2,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "tests/support/small_experiment.h"
-
-static small s;
-static char folder[TEST_PATH];
-
-static int open_folder(void **state)
-{
-    (void)state;
-    test_folder(folder);
-    return 0;
-}
-
-static int close_all(void **state)
-{
-    (void)state;
-    small_close(&s);
-    test_folder_remove(folder);
-    return 0;
-}
+#include "tests/support/small_folder.h"
 
 /* A plan of the records of a file, with settings behind. */
 static void plan_records(const char *records, const char *settings)

@@ -4,28 +4,11 @@
  */
 #include "ops/context.h"
 #include "store/store.h"
-#include "tests/support/small_experiment.h"
+#include "tests/support/small_folder.h"
 
 #include <sqlite3.h>
 
-static small s;
-static char folder[TEST_PATH];
 static fb_run_result result;
-
-static int open_folder(void **state)
-{
-    (void)state;
-    test_folder(folder);
-    return 0;
-}
-
-static int close_all(void **state)
-{
-    (void)state;
-    small_close(&s);
-    test_folder_remove(folder);
-    return 0;
-}
 
 static fb_status run(const char *name, const fb_run_options *how)
 {
