@@ -74,6 +74,7 @@ typedef struct job {
     fb_text problems; /* of the file, a line each */
     fb_verified verified;
     int n_said;
+    bool is_damaged; /* no program has written what is stored */
 } job;
 
 /* --- the file --- */
@@ -82,11 +83,14 @@ static fb_status read_results(job *j)
 {
     const char *asked = fb_values_text(&j->line->own, EXPERIMENT);
     char sha256[FB_HASH_HEX];
+    fb_status status;
     int n;
 
     FB_TRY(fb_store_open_read(&j->store, j->path));
     FB_TRY(fb_store_find(j->store, asked[0] == '\0' ? NULL : asked, sha256, &n));
-    FB_TRY(fb_store_read(j->store, sha256, &j->results));
+    status = fb_store_read(j->store, sha256, &j->results);
+    j->is_damaged = status == FB_FORMAT;
+    if (status != FB_OK) return status;
     if (n > 1 && asked[0] == '\0')
         fb_say_note("%s: the newest of %d experiments, '%s' (%.12s); --experiment NAME "
                     "or HASH verifies another",
@@ -262,7 +266,11 @@ static int say(job *j, fb_status status)
     const bool json = fb_values_flag(&j->line->own, JSON);
     fb_text text = {0};
 
-    if (status != FB_OK) return fb_open_end(status, j->n_said);
+    if (status != FB_OK) {
+        const int code = fb_open_end(status, j->n_said);
+
+        return j->is_damaged ? fb_status_exit_code(FB_STOPPED) : code;
+    }
     store_result(j);
     (json ? fb_verify_add_json : fb_verify_add_words)(&v, &text);
     if (json) fb_text_puts(&text, "\n");

@@ -5,6 +5,7 @@
 #include "cli/results.h"
 #include "base/memory.h"
 #include "experiment/check_cells.h"
+#include "experiment/verify.h"
 
 #include <string.h>
 
@@ -40,6 +41,31 @@ static fb_status choose_options(const fb_results *results,
     return FB_OK;
 }
 
+/* A file that was changed after its certificate must not be shown as closed: what `verify`
+ * checks without running anything is checked here too, but for an unfinished run, which has
+ * no certificate, and one of another program's form. */
+static fb_status check_certificate(const fb_open_results *open, const char *path)
+{
+    fb_text problems = {0}, reason = {0};
+    fb_status status = FB_OK;
+
+    status = fb_verify_file(open->store, open->results, path, &problems);
+    if (status == FB_OK && problems.n > 0) {
+        const int n = (int)strcspn(fb_text_string(&problems), "\n");
+
+        fb_text_printf(&reason,
+                       "changed after its certificate: %.*s; 'flexbudget verify' names "
+                       "all that differs",
+                       n, fb_text_string(&problems));
+        status = fb_text_status(&reason);
+        if (status == FB_OK)
+            status = fb_results_disown(open->results, fb_text_string(&reason));
+    }
+    fb_text_clear(&problems);
+    fb_text_clear(&reason);
+    return status == FB_NOT_FOUND || status == FB_UNSUPPORTED ? FB_OK : status;
+}
+
 static fb_status read_experiment(fb_open_results *out, const char *path,
                                  const char *experiment)
 {
@@ -50,6 +76,7 @@ static fb_status read_experiment(fb_open_results *out, const char *path,
     FB_TRY(fb_store_find(out->store, is_chosen ? experiment : NULL, sha256, &n));
     FB_TRY(fb_store_read(out->store, sha256, &out->results));
     FB_TRY(fb_cells_check(out->results, path, true));
+    FB_TRY(check_certificate(out, path));
     if (n > 1 && !is_chosen)
         fb_say_note("%s: the newest of %d experiments, '%s' (%.12s); --experiment NAME "
                     "or HASH shows another",

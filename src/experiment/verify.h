@@ -22,7 +22,8 @@
 #define FB_VERIFY_TOLERANCE 1e-3
 
 /* Adds a line for everything that is not as certified; none: all is. FB_NOT_FOUND without
- * a certificate, FB_UNSUPPORTED if it is of an older program. */
+ * a certificate (of the closed class: a line), FB_UNSUPPORTED if it is of an older
+ * program. */
 FB_MUST_USE fb_status fb_verify_file(fb_store *store, const fb_results *results,
                                      const char *path, fb_text *problems);
 

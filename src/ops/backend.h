@@ -25,8 +25,10 @@ typedef struct fb_array {
     fb_storage *storage;
     int64_t offset; /* of the first element, in elements */
     fb_dtype dtype;
-    bool is_weight; /* from fb_weight: [rows, columns] in the backend's own layout */
-    bool persists;  /* lives until fb_release: no part of a batch */
+    bool persists; /* lives until fb_release: no part of a batch */
+    int32_t
+        weight; /* from fb_weight, [rows, columns] in the backend's own layout: 1 and
+                     * as many as there were before it; 0: it is none */
     int n_dims;
     int64_t shape[FB_MAX_DIMS];
 } fb_array;

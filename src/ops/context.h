@@ -34,6 +34,7 @@ struct fb_ops {
     char sentence[FB_SENTENCE_BYTES];
 
     struct fb_tensor_table temporary, persistent;
+    int32_t n_weights; /* that are there */
     struct {
         size_t mark;      /* of the backend's stack */
         int32_t n_before; /* temporaries when it was opened */

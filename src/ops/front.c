@@ -114,7 +114,7 @@ fb_status fb_to_host(fb_ops *ops, fb_tensor a, void *out, size_t bytes)
 
     if (array == NULL) return fb_ops_status(ops);
     call.in[0] = *array;
-    if (array->is_weight || (double)bytes != fb_array_bytes(array)) {
+    if (array->weight != 0 || (double)bytes != fb_array_bytes(array)) {
         fb_ops_broken(ops, FB_OP_to_host, "%zu bytes of room for %.0f", bytes,
                       fb_array_bytes(array));
         return fb_ops_status(ops);
@@ -139,7 +139,7 @@ fb_tensor fb_reshape(fb_ops *ops, fb_tensor a, int n_dims, const int64_t *shape)
     if (array == NULL) return FB_NONE;
     if (!fb_ops_shape(ops, FB_OP_narrow, &view, array->dtype, n_dims, shape))
         return FB_NONE;
-    if (array->is_weight || fb_array_elements(&view) != fb_array_elements(array)) {
+    if (array->weight != 0 || fb_array_elements(&view) != fb_array_elements(array)) {
         fb_ops_refuse(ops, fb_fail(FB_DEFECT, "fb_reshape: %lld elements for %lld",
                                    (long long)fb_array_elements(array),
                                    (long long)fb_array_elements(&view)));
@@ -157,7 +157,7 @@ fb_tensor fb_narrow(fb_ops *ops, fb_tensor a, int dim, int64_t start, int64_t le
     fb_call call = {.start = start};
 
     if (array == NULL || !fix_dim(ops, FB_OP_narrow, array, &dim)) return FB_NONE;
-    if (array->is_weight || start < 0 || length < 0 ||
+    if (array->weight != 0 || start < 0 || length < 0 ||
         start > array->shape[dim] - length) {
         fb_ops_broken(ops, FB_OP_narrow, "%lld elements from %lld on of %lld",
                       (long long)length, (long long)start,
@@ -193,7 +193,7 @@ fb_tensor fb_cat(fb_ops *ops, fb_tensor a, fb_tensor b, int dim)
     fb_call call = {0};
 
     if (x == NULL || y == NULL || !fix_dim(ops, FB_OP_cat, x, &dim)) return FB_NONE;
-    if (x->is_weight || y->is_weight || x->dtype != y->dtype) {
+    if (x->weight != 0 || y->weight != 0 || x->dtype != y->dtype) {
         fb_ops_broken(ops, FB_OP_cat, "takes two plain tensors of one type");
         return FB_NONE;
     }
@@ -219,7 +219,7 @@ fb_tensor fb_transpose(fb_ops *ops, fb_tensor a, int dim0, int dim1)
     if (x == NULL || !fix_dim(ops, FB_OP_transpose, x, &dim0) ||
         !fix_dim(ops, FB_OP_transpose, x, &dim1))
         return FB_NONE;
-    if (x->is_weight) {
+    if (x->weight != 0) {
         fb_ops_broken(ops, FB_OP_transpose, "a weight is for fb_linear only");
         return FB_NONE;
     }
@@ -521,7 +521,7 @@ fb_tensor fb_gather(fb_ops *ops, fb_tensor a, fb_tensor index)
     fb_call call = {0};
 
     if (x == NULL || at == NULL || !last_dim(ops, FB_OP_gather, x)) return FB_NONE;
-    if (x->is_weight || at->dtype != FB_I64) {
+    if (x->weight != 0 || at->dtype != FB_I64) {
         fb_ops_broken(ops, FB_OP_gather, "picks by i64 positions from plain tensors");
         return FB_NONE;
     }

@@ -24,7 +24,7 @@ static const fb_array *weight(fb_ops *ops, enum fb_op op, fb_tensor a)
 {
     const fb_array *x = fb_ops_look(ops, op, a);
 
-    if (x == NULL || x->is_weight) return x;
+    if (x == NULL || x->weight != 0) return x;
     fb_ops_broken(ops, op, "takes a weight made by fb_weight");
     return NULL;
 }

@@ -193,10 +193,10 @@ const fb_array *fb_ops_floats(fb_ops *ops, enum fb_op op, fb_tensor a)
     const fb_array *array = fb_ops_look(ops, op, a);
 
     if (array == NULL) return NULL;
-    if (array->dtype == FB_F32 && !array->is_weight) return array;
+    if (array->dtype == FB_F32 && array->weight == 0) return array;
     fb_ops_broken(ops, op,
-                  array->is_weight ? "a weight is for fb_linear only"
-                                   : "takes f32 tensors only");
+                  array->weight != 0 ? "a weight is for fb_linear only"
+                                     : "takes f32 tensors only");
     return NULL;
 }
 
@@ -220,7 +220,7 @@ bool fb_is_f32(const fb_ops *ops, fb_tensor a)
 {
     const struct fb_place_of_tensor *place = place_of(ops, a);
 
-    return place != NULL && place->array.dtype == FB_F32 && !place->array.is_weight;
+    return place != NULL && place->array.dtype == FB_F32 && place->array.weight == 0;
 }
 
 int64_t fb_array_elements(const fb_array *array)
@@ -408,7 +408,7 @@ fb_tensor fb_persist(fb_ops *ops, fb_account account, fb_tensor a)
     fb_tensor out;
 
     if (array == NULL) return FB_NONE;
-    if (array->is_weight) {
+    if (array->weight != 0) {
         fb_ops_broken(ops, FB_OP_narrow, "a weight cannot be copied");
         return FB_NONE;
     }
@@ -453,11 +453,15 @@ fb_tensor fb_weight(fb_ops *ops, const fb_weight_source *source)
     if (!fb_ops_shape(ops, FB_OP_linear, &array, FB_F32, 2,
                       (const int64_t[]){source->rows, source->columns}))
         return FB_NONE;
-    array.is_weight = array.persists = true;
+    array.persists = true;
+    array.weight = ops->n_weights + 1;
     if (fb_ops_keep(ops, ops->backend->weight(ops->self, &array, source)) != FB_OK)
         return FB_NONE;
     out = enter(ops, &ops->persistent, &array, 0);
-    if (out.id == 0) ops->backend->free(ops->self, &array);
+    if (out.id == 0)
+        ops->backend->free(ops->self, &array);
+    else
+        ops->n_weights++;
     return out;
 }
 
@@ -468,6 +472,7 @@ void fb_release(fb_ops *ops, fb_tensor a)
     if (a.id == 0) return;
     place = place_of(ops, a);
     FB_ASSERT(a.id < 0 && place != NULL);
+    ops->n_weights -= place->array.weight != 0;
     ops->backend->free(ops->self, &place->array);
     place->id = 0;
 }

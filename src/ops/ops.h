@@ -123,7 +123,8 @@ typedef struct fb_place {
 fb_place fb_ops_place(const fb_ops *ops);
 void fb_ops_move(fb_ops *ops, fb_place place);
 
-/* The trace of scopes model and attention since `begin`: operator, attributes, shapes.
+/* The trace of scopes model and attention since `begin`: operator, attributes, which
+ * weight, shapes.
  * The first dimension of activations is divided by `group` (sequences in the batch),
  * the entries of a cache are written `m`: so batches, ragged counts and answer lengths
  * do not enter. */

@@ -1,10 +1,11 @@
-/* trace.c - a hash over which operators ran on which shapes.
+/* trace.c - a hash over which operators ran with which weights on which shapes.
  *
  * It proves that the kernel was the same for all rules, so what a rule may change does
  * not enter: the scopes of rules, the number of sequences in a batch (the first
  * dimension of temporaries is divided by it), the entries of a cache (written m).
  *
- * One line of text per call, e.g. "linear [2,576] weight[960,576]".
+ * One line of text per call, e.g. "linear f32[2,576] weight 7 f32[960,576] f32[2,960]".
+ * Weights are numbered as they were made, which is the order of the model's layers.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -43,7 +44,8 @@ static void put_array(struct line *line, const fb_array *array, int64_t group)
                                          [FB_BF16] = "bf16"};
 
     if (array->storage == NULL) return;
-    put(line, " %s%s[", array->is_weight ? "weight " : "", dtypes[array->dtype]);
+    if (array->weight != 0) put(line, " weight %d", (int)array->weight);
+    put(line, " %s[", dtypes[array->dtype]);
     for (int i = 0; i < array->n_dims; i++) {
         int64_t size = array->shape[i];
 
@@ -56,6 +58,9 @@ static void put_array(struct line *line, const fb_array *array, int64_t group)
 static void put_attributes(struct line *line, enum fb_op op, const fb_call *call)
 {
     if (call->alpha < 0 || call->alpha > 0) put(line, " alpha=%a", call->alpha);
+    if (call->dim != 0 || call->dim1 != 0)
+        put(line, " dim=%d,%d", call->dim, call->dim1);
+    if (call->start != 0) put(line, " start=%lld", (long long)call->start);
     if (call->kernel != 0) put(line, " kernel=%lld", (long long)call->kernel);
     if (call->transpose_a) put(line, " transpose_a");
     if (call->transpose_b) put(line, " transpose_b");

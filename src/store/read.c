@@ -410,6 +410,17 @@ fb_status fb_store_read(fb_store *store, const char *spec_sha256,
     return FB_OK;
 }
 
+fb_status fb_results_disown(const fb_results *results, const char *reason)
+{
+    fb_reader *reader = results->owner;
+    fb_results *r = &reader->results;
+
+    r->class_name = "open";
+    r->class_reasons = fb_pool_text(&reader->pool, reason);
+    r->certificate = r->certificate_sha256 = r->verified = NULL;
+    return fb_pool_status(&reader->pool);
+}
+
 void fb_results_free(const fb_results *results)
 {
     fb_reader *reader = results == NULL ? NULL : results->owner;

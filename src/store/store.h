@@ -267,6 +267,9 @@ FB_MUST_USE fb_status fb_store_find(fb_store *store, const char *asked,
 /* The experiment with this spec hash, or the only (else the last) one for NULL. */
 FB_MUST_USE fb_status fb_store_read(fb_store *store, const char *spec_sha256,
                                     const fb_results **out);
+/* What is stored is not what was certified: as if there were no certificate, and the class
+ * is open, for this reason. Of what was read; the file stays as it is. */
+FB_MUST_USE fb_status fb_results_disown(const fb_results *results, const char *reason);
 void fb_results_free(const fb_results *results); /* takes NULL */
 /* Whether it ran to its end; otherwise it failed or was refused. */
 bool fb_result_is_done(const fb_result_cell *cell);

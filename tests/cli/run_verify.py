@@ -160,8 +160,44 @@ def unreadable(path, folder):
         db.execute("pragma ignore_check_constraints = on")
         db.execute("update task set params = '[1,2'")
     done = call("verify", copy, "--certificate")
-    check("parameters that are none say where", done.returncode == 2 and
+    check("parameters that are none say where", done.returncode == 3 and
           "copy.db': parameters of a task" in done.stderr, done.stderr)
+    shutil.copy(path, copy)
+    with sqlite3.connect(copy) as db:
+        db.execute("delete from rule where label = 'h2o'")
+    done = call("verify", copy, "--certificate")
+    check("cells of a rule that is gone", done.returncode == 3 and
+          "a row names a rule that is not there" in done.stderr, done.stderr)
+
+
+def shown_elsewhere(path, folder):
+    """Nothing that was changed is shown as closed, and what was is said, wherever the class is."""
+    copy, page = folder / "copy.db", folder / "page.html"
+    for name, sql, said in [
+            ("an account of memory", "update memory set peak_bytes = peak_bytes + 1 where "
+             "account = 'kv'", "table memory, column peak_bytes"),
+            ("a count of work", "update ledger set flops = flops + 1 where scope = 'score'",
+             "table ledger, column flops"),
+            ("no certificate", "delete from certificate", "its certificate is not there")]:
+        shutil.copy(path, copy)
+        with sqlite3.connect(copy) as db:
+            db.executescript(sql)
+        words = call("compare", copy).stdout
+        check(f"{name}: compare", "open class (changed after its certificate: " in words
+              and said in words and "closed class" not in words, words)
+        found = json.loads(call("compare", copy, "--json").stdout)
+        check(f"{name}: JSON", found["class"] == "open" and said in found["class_reasons"]
+              and found["verified"] is None, found["class_reasons"])
+        done = call("report", copy, "-o", page)
+        text = page.read_text()
+        check(f"{name}: page", said in text and "Class <b>closed" not in text
+              and "class <b>closed" not in text, done.stderr)
+        done = call("choose", copy, "--kv-memory", "1GiB", "--json")
+        check(f"{name}: choose", json.loads(done.stdout)["class"] == "open", done.stderr)
+        done = call("verify", copy, "--certificate", "-q")
+        check(f"{name}: verify", done.returncode == 3 and said in done.stdout, done.stdout)
+    words = call("compare", path).stdout
+    check("what was not changed is closed", words.count("closed class") == 1, words)
 
 
 def flip_index(path, folder):
@@ -280,6 +316,7 @@ def main():
         flip_all(path, folder)
         flip_others(path, folder)
         unreadable(path, folder)
+        shown_elsewhere(path, folder)
         flip_index(path, folder)
         forge(path, folder)
         whole(path, folder)

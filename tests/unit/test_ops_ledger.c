@@ -232,20 +232,25 @@ struct traced {
     int64_t sequences, t, entries;
     double scale;
     bool signal, scores;
+    int weight;    /* which of the two */
+    int64_t start; /* of the columns that are read on */
 };
+
+static fb_tensor weights[2];
 
 /* The hash of a small pass of the model with these properties. */
 static void trace(const struct traced *how, char hex[65])
 {
     const int64_t rows = how->sequences * how->t;
     const int64_t n[] = {how->entries, how->entries};
-    fb_tensor weight = zero_weight(WIDTH, WIDTH);
-    fb_tensor sum = FB_NONE;
+    const fb_tensor weight = weights[how->weight];
+    fb_tensor sum = FB_NONE, out;
 
     fb_scope_open(ops);
     fb_ops_move(ops, (fb_place){FB_PHASE_answer, FB_SCOPE_model});
     fb_trace_begin(ops, how->sequences);
-    (void)fb_scale(ops, fb_linear(ops, filled(rows, WIDTH), weight), how->scale);
+    out = fb_scale(ops, fb_linear(ops, filled(rows, WIDTH), weight), how->scale);
+    (void)fb_narrow(ops, out, 1, how->start, 2);
     if (how->signal) sum = fb_full(ops, 2, (int64_t[]){H, how->entries}, 0);
     fb_ops_move(ops, (fb_place){FB_PHASE_answer, FB_SCOPE_score});
     if (how->scores) (void)fb_exp(ops, filled(3, 3));
@@ -253,12 +258,27 @@ static void trace(const struct traced *how, char hex[65])
     attend(FB_F32, n, how->sequences, how->t, sum);
     fb_trace_end(ops, hex);
     fb_scope_close(ops);
-    fb_release(ops, weight);
+}
+
+static int make_weights(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        weights[i] = zero_weight(WIDTH, WIDTH);
+    return 0;
+}
+
+static int release_weights(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        fb_release(ops, weights[i]);
+    return 0;
 }
 
 static void the_trace_sees_the_model_and_not_the_rule(void **state)
 {
-    static const struct traced base = {1, 2, 30, 0.125, false, false};
+    static const struct traced base = {1, 2, 30, 0.125, false, false, 0, 1};
     struct traced how = base;
     char first[65], other[65];
 
@@ -278,13 +298,34 @@ static void the_trace_sees_the_model_and_not_the_rule(void **state)
     how.scale = 0.126;
     trace(&how, other);
     assert_string_not_equal(first, other);
+    how = base;
+    how.weight = 1; /* of the same shape and the same numbers */
+    trace(&how, other);
+    assert_string_not_equal(first, other);
+    how = base;
+    how.start = 0; /* other columns, as many */
+    trace(&how, other);
+    assert_string_not_equal(first, other);
     fb_trace_end(ops, other);
     assert_string_equal(other, "");
 }
 
+/* A model that is opened once more gives the same traces. */
+static void weights_made_again_have_their_numbers_again(void **state)
+{
+    static const struct traced base = {1, 2, 30, 0.125, false, false, 1, 1};
+    char before[65], after[65];
+
+    trace(&base, before);
+    (void)release_weights(state);
+    (void)make_weights(state);
+    trace(&base, after);
+    assert_string_equal(before, after);
+}
+
 static void the_trace_of_a_batch_is_that_of_one(void **state)
 {
-    struct traced how = {1, 2, 30, 0.125, false, false};
+    struct traced how = {1, 2, 30, 0.125, false, false, 0, 1};
     char one[65], two[65];
 
     (void)state;
@@ -304,8 +345,12 @@ int main(void)
         cmocka_unit_test(a_smaller_type_is_read_for_less),
         cmocka_unit_test(signals_are_charged_apart),
         cmocka_unit_test(names_come_from_the_list),
-        cmocka_unit_test(the_trace_sees_the_model_and_not_the_rule),
-        cmocka_unit_test(the_trace_of_a_batch_is_that_of_one),
+        cmocka_unit_test_setup_teardown(the_trace_sees_the_model_and_not_the_rule,
+                                        make_weights, release_weights),
+        cmocka_unit_test_setup_teardown(weights_made_again_have_their_numbers_again,
+                                        make_weights, release_weights),
+        cmocka_unit_test_setup_teardown(the_trace_of_a_batch_is_that_of_one,
+                                        make_weights, release_weights),
     };
 
     return cmocka_run_group_tests(tests, open_ops, close_ops);

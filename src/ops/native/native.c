@@ -90,7 +90,7 @@ static fb_status alloc(void *self, fb_account account, fb_array *array)
 static void free_array(void *self, const fb_array *array)
 {
     (void)self;
-    if (array->is_weight) {
+    if (array->weight != 0) {
         fb_native_weight_free((fb_native_weight *)(void *)array->storage);
         return;
     }

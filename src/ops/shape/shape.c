@@ -89,7 +89,7 @@ static void free_array(void *self, const fb_array *array)
     const char *place = (const char *)array->storage;
 
     (void)self;
-    if (array->is_weight)
+    if (array->weight != 0)
         free_weight((fb_native_weight *)(void *)array->storage);
     else
         fb_memory_drop((fb_account)(place - places), bytes_of(array));
