@@ -175,19 +175,45 @@ static void badges(const fb_page *page)
 
 /* --- the order of the rules, where tasks do not agree on it */
 
-/* "KL to the full cache, nat"; with the task behind it where tasks differ in that. */
-static void measures(const fb_page *page)
+static bool are_measured_alike(const fb_result_task *a, const fb_result_task *b)
+{
+    return strcmp(a->metric, b->metric) == 0 && strcmp(a->unit, b->unit) == 0;
+}
+
+/* The first task with the measure of `task`: itself, or one before it. */
+static int first_alike(const fb_page *page, int task)
 {
     const fb_result_task *tasks = page->results->tasks;
-    bool are_alike = true;
+    int t = 0;
 
-    for (int t = 1; t < page->results->n_tasks; t++)
-        are_alike = are_alike && strcmp(tasks[t].metric, tasks[0].metric) == 0 &&
-                    strcmp(tasks[t].unit, tasks[0].unit) == 0;
-    for (int t = 0; t < (are_alike ? 1 : page->results->n_tasks); t++) {
+    while (!are_measured_alike(&tasks[t], &tasks[task]))
+        t++;
+    return t;
+}
+
+/* " (needle, recall)": all tasks with the measure of this one. */
+static void measured_tasks(const fb_page *page, int task)
+{
+    for (int t = task; t < page->results->n_tasks; t++)
+        if (first_alike(page, t) == task)
+            fb_html(page->out, "%s%s", t == task ? " (" : ", ",
+                    page->results->tasks[t].name);
+    fb_text_puts(page->out, ")");
+}
+
+/* "KL to the full cache, nat"; where tasks differ in that, with their names. */
+static void measures(const fb_page *page)
+{
+    const int n = page->results->n_tasks;
+    bool differ = false;
+
+    for (int t = 0; t < n; t++)
+        differ = differ || first_alike(page, t) != 0;
+    for (int t = 0; t < n; t++) {
+        if (first_alike(page, t) != t) continue;
         fb_text_puts(page->out, t == 0 ? "" : "; ");
-        fb_html_measure(page->out, &tasks[t]);
-        if (!are_alike) fb_html(page->out, " on %s", tasks[t].name);
+        fb_html_measure(page->out, &page->results->tasks[t]);
+        if (differ) measured_tasks(page, t);
     }
 }
 
