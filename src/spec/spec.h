@@ -106,9 +106,6 @@ bool fb_spec_is_torch(const fb_spec *spec);
 /* Not a rule to be judged: what chooses nothing, what cannot be deployed, what quality is
  * lost from. */
 bool fb_spec_is_reference(const fb_spec *spec, int rule);
-/* Not a rule to be judged: what chooses nothing, what cannot be deployed, what quality is
- * lost from. */
-bool fb_spec_is_reference(const fb_spec *spec, int rule);
 /* The rule with this label, or -1. */
 int fb_spec_find_rule(const fb_spec *spec, const char *label);
 /* "needle:length=512,...": every parameter, and data and sha256 if there is some data.
