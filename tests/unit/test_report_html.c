@@ -82,9 +82,9 @@ static void what_is_no_number_is_a_dash(void **state)
     expect(&text, "<td data-v=\"\">\u2013</td>");
     fb_html_interval_cell(&text, (fb_interval){(double)NAN, 1}, 2, false);
     expect(&text, "<td></td>");
-    fb_html_bytes_cell(&text, NAN);
+    fb_html_bytes_cell(&text, (double)NAN);
     expect(&text, "<td data-v=\"\">\u2013</td>");
-    fb_html_share_cell(&text, NAN);
+    fb_html_share_cell(&text, (double)NAN);
     expect(&text, "<td data-v=\"\">\u2013</td>");
 }
 

@@ -127,16 +127,27 @@ static void hostile_words_never_become_markup(void **state)
 static void every_part_is_there_without_a_script(void **state)
 {
     static const char *const parts[] = {
-        "id=\"e1-answer\"",          "id=\"e1-quality\"",
-        "id=\"e1-differences\"",     "id=\"e1-tasks\"",
-        "id=\"e1-samples\"",         "id=\"e1-all\"",
-        "id=\"e1-t-means-1\"",       "id=\"e1-t-samples-1\"",
-        "id=\"e1-t-differences-0\"", "id=\"e1-t-bytes-0\"",
-        "observed_<wbr>attention",   "fb1|<wbr>m:3f2a9c",
-        "data-chart=\"order\"",      "data-chart=\"quality\"",
-        "data-chart=\"forest\"",     "prefill, question not",
-        "id=\"e1-memory\"",          "id=\"e1-t-memory-0\"",
-        "id=\"e1-t-accounts-1\"",    "of the full cache: the budget bounds what stays",
+        "id=\"e1-answer\"",
+        "id=\"e1-quality\"",
+        "id=\"e1-differences\"",
+        "id=\"e1-tasks\"",
+        "id=\"e1-samples\"",
+        "id=\"e1-all\"",
+        "id=\"e1-t-means-1\"",
+        "id=\"e1-t-samples-1\"",
+        "id=\"e1-t-differences-0\"",
+        "id=\"e1-t-bytes-0\"",
+        "observed_<wbr>attention",
+        "fb1|<wbr>m:3f2a9c",
+        "data-chart=\"order\"",
+        "data-chart=\"quality\"",
+        "data-chart=\"forest\"",
+        "prefill, question not",
+        "id=\"e1-memory\"",
+        "id=\"e1-t-memory-0\"",
+        "id=\"e1-t-accounts-1\"",
+        "of the full cache: the budget bounds what stays",
+        "Mean KL to the full cache, nat (task_0); f1, points (task_1); best",
     };
     char *html;
     const char *end;
