@@ -1,11 +1,11 @@
-/* plan_documents.c - what tasks emit becomes documents and samples of the plan.
+/* plan_documents.c - what tasks emit becomes documents of the plan, with their samples
+ * (plan_samples.c).
  *
  * Documents with the same ids are one: found by the hash of their ids, which also names
  * them to the random numbers, so neither the order of tasks nor their number matters.
  *
  * SPDX-License-Identifier: MIT
  */
-#include "base/json.h"
 #include "engine/digest.h"
 #include "experiment/plan_inside.h"
 
@@ -23,166 +23,6 @@ fb_status fb_list_grow(void **list, int n, size_t size)
     if (grown == NULL) return fb_fail(FB_NO_MEMORY, "no memory for the plan");
     *list = grown;
     return FB_OK;
-}
-
-/* One task at work. */
-typedef struct maker {
-    fb_plan *plan;
-    int task;
-    const fb_bound_task *bound; /* NULL: a question of the user's, of no task */
-} maker;
-
-/* --- samples --- */
-
-static void clear_strings(fb_strings *strings)
-{
-    for (int i = 0; i < strings->n; i++)
-        fb_free(strings->text[i]);
-    fb_free(strings->text);
-    *strings = (fb_strings){0};
-}
-
-static fb_status copy_strings(fb_strings *out, const char *const *strings, int n)
-{
-    out->text = fb_zalloc(FB_ACCOUNT_other, fb_size_mul((size_t)n + 1, sizeof(char *)));
-    if (out->text == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a sample");
-    for (out->n = 0; out->n < n; out->n++) {
-        out->text[out->n] = fb_strdup(strings[out->n]);
-        if (out->text[out->n] == NULL)
-            return fb_fail(FB_NO_MEMORY, "no memory for a sample");
-    }
-    return FB_OK;
-}
-
-void fb_plan_sample_clear(fb_plan_sample *sample)
-{
-    fb_free(sample->key);
-    fb_free(sample->group);
-    fb_free(sample->question);
-    fb_free(sample->prefix);
-    fb_free(sample->own_metric);
-    clear_strings(&sample->references);
-    clear_strings(&sample->stop);
-    clear_strings(&sample->classes);
-    fb_ids_clear(&sample->prompt);
-    fb_ids_clear(&sample->answer);
-}
-
-static fb_status copy_texts(fb_plan_sample *out, const fb_document *document,
-                            const fb_probe *probe)
-{
-    const char *question = probe->question == NULL ? "" : probe->question;
-
-    out->key = fb_strdup(probe->key);
-    out->group = fb_strdup(document->group == NULL ? document->key : document->group);
-    out->question = fb_strdup(question);
-    out->prefix = fb_strdup(probe->answer_prefix == NULL ? "" : probe->answer_prefix);
-    if (probe->metric != NULL) out->own_metric = fb_strdup(probe->metric);
-    if (out->key == NULL || out->group == NULL || out->question == NULL ||
-        out->prefix == NULL || (probe->metric != NULL && out->own_metric == NULL))
-        return fb_fail(FB_NO_MEMORY, "no memory for a sample");
-    FB_TRY(copy_strings(&out->references, probe->references, probe->n_references));
-    FB_TRY(copy_strings(&out->stop, probe->stop, probe->n_stop));
-    return copy_strings(&out->classes, probe->classes, probe->n_classes);
-}
-
-/* The first id of a continuation is its prompt, the next `max_tokens` are scored. */
-static fb_status split_continuation(fb_plan_sample *sample)
-{
-    fb_ids *answer = &sample->answer;
-
-    if (answer->n < 2)
-        return fb_fail(FB_FORMAT,
-                       "sample '%s': the continuation has %lld %s; at "
-                       "least 2 are needed",
-                       sample->key, (long long)answer->n,
-                       fb_plural(answer->n, "token", "tokens"));
-    FB_TRY(fb_ids_add(&sample->prompt, answer->ids[0]));
-    answer->n--;
-    memmove(answer->ids, answer->ids + 1, (size_t)answer->n * sizeof *answer->ids);
-    if (sample->max_tokens > 0 && answer->n > sample->max_tokens)
-        answer->n = sample->max_tokens;
-    return FB_OK;
-}
-
-static fb_status encode_sample(const fb_plan *plan, fb_plan_sample *sample,
-                               const fb_probe *probe)
-{
-    fb_ids question = {0};
-    fb_status status;
-
-    if (sample->references.n > 0)
-        FB_TRY(fb_plan_encode(plan, sample->references.text[0], &sample->answer));
-    if (probe->continues) return split_continuation(sample);
-    status = fb_plan_encode(plan, sample->question, &question);
-    sample->question_tokens = question.n;
-    fb_ids_clear(&question);
-    FB_TRY(status);
-    FB_TRY(fb_plan_prompt(plan, sample->question, sample->prefix, &sample->prompt));
-    if (sample->prompt.n == 0 || (sample->references.n > 0 && sample->answer.n == 0))
-        return fb_fail(FB_FORMAT, "sample '%s': the %s has no token of this model",
-                       sample->key, sample->prompt.n == 0 ? "question" : "answer");
-    return FB_OK;
-}
-
-/* The limit of a free answer: the experiment's, else the probe's. */
-static int64_t limit_of(const fb_plan *plan, const fb_probe *probe)
-{
-    const int64_t asked = fb_values_int(&plan->spec->values, FB_SET_max_tokens);
-
-    return asked > 0 && !probe->continues ? asked : probe->max_tokens;
-}
-
-/* Scores of one pass per option are not computed yet. */
-static fb_status check_metric(const fb_plan_sample *sample)
-{
-    const fb_metric *metric = fb_metric_find(sample->metric);
-
-    if (metric != NULL && metric->kind != FB_METRIC_OPTIONS) return FB_OK;
-    return fb_fail(FB_UNSUPPORTED, "sample '%s': metric '%s' is %s", sample->key,
-                   sample->metric,
-                   metric == NULL ? "unknown" : "known but not built yet");
-}
-
-/* Means are over the samples of a task: they would mix what two metrics say. */
-static fb_status check_same_metric(const maker *m, const fb_plan_sample *sample)
-{
-    const fb_plan *plan = m->plan;
-    const fb_plan_sample *before =
-        plan->n_samples > 0 ? &plan->samples[plan->n_samples - 1] : NULL;
-
-    if (before == NULL || before->task != m->task ||
-        strcmp(before->metric, sample->metric) == 0)
-        return FB_OK;
-    return fb_fail(FB_FORMAT,
-                   "sample '%s' has the metric '%s', those before '%s', and one table "
-                   "has one metric; make a file for each, or set one for all with "
-                   "'metric=%s' behind the task",
-                   sample->key, sample->metric, before->metric, before->metric);
-}
-
-/* What is asked of no task is not scored. */
-static fb_status choose_metric(const maker *m, fb_plan_sample *out)
-{
-    if (m->bound == NULL) return FB_OK;
-    out->metric = out->own_metric != NULL ? out->own_metric
-                                          : fb_bound_task_metric(m->bound)->name;
-    FB_TRY(check_metric(out));
-    return check_same_metric(m, out);
-}
-
-static fb_status make_sample(const maker *m, const fb_document *document,
-                             const fb_probe *probe, fb_plan_sample *out)
-{
-    out->task = m->task;
-    out->depth = probe->depth;
-    out->length = document->length;
-    out->continues = probe->continues;
-    out->max_tokens = limit_of(m->plan, probe);
-    FB_TRY(copy_texts(out, document, probe));
-    out->is_first = m->plan->tasks[m->task].documents == 0;
-    FB_TRY(choose_metric(m, out));
-    return encode_sample(m->plan, out, probe);
 }
 
 /* --- documents --- */
@@ -339,8 +179,8 @@ static bool stays_in_range(const fb_plan *plan, int64_t n, int64_t reserve)
     return true;
 }
 
-static fb_status make_document(const maker *m, const char *text, int64_t reserve,
-                               fb_plan_document *out)
+static fb_status make_document(const fb_plan_maker *m, const char *text,
+                               int64_t reserve, fb_plan_document *out)
 {
     const fb_plan *plan = m->plan;
     const int64_t most = fb_model_get_facts(plan->model)->longest - reserve;
@@ -374,7 +214,7 @@ static void count_long(fb_plan_task *task, const fb_plan_document *document)
     if (n > *longest) *longest = n;
 }
 
-static fb_status count_unknown(const maker *m, const char *context,
+static fb_status count_unknown(const fb_plan_maker *m, const char *context,
                                const fb_plan_sample *sample)
 {
     const char *const texts[] = {context, sample->question,
@@ -390,7 +230,7 @@ static fb_status count_unknown(const maker *m, const char *context,
 }
 
 /* A model has no tokens for some text if its ids do not give the text back. */
-static fb_status count_lost(const maker *m, const char *context,
+static fb_status count_lost(const fb_plan_maker *m, const char *context,
                             const fb_plan_document *document)
 {
     const fb_ids *ids = &document->context;
@@ -405,7 +245,7 @@ static fb_status count_lost(const maker *m, const char *context,
     return FB_OK;
 }
 
-static fb_status place_sample(const maker *m, const fb_document *document,
+static fb_status place_sample(const fb_plan_maker *m, const fb_document *document,
                               const fb_probe *probe, int64_t reserve,
                               fb_plan_sample *sample)
 {
@@ -430,7 +270,7 @@ static fb_status place_sample(const maker *m, const fb_document *document,
 
 static fb_status emit(void *self, const fb_document *document)
 {
-    const maker *m = self;
+    const fb_plan_maker *m = self;
     const int n = document->n_probes;
     fb_plan_sample *samples =
         fb_zalloc(FB_ACCOUNT_other, fb_size_mul((size_t)n, sizeof *samples));
@@ -439,7 +279,7 @@ static fb_status emit(void *self, const fb_document *document)
 
     if (samples == NULL) return fb_fail(FB_NO_MEMORY, "no memory for samples");
     for (int i = 0; i < n && status == FB_OK; i++)
-        status = make_sample(m, document, &document->probes[i], &samples[i]);
+        status = fb_plan_make_sample(m, document, &document->probes[i], &samples[i]);
     reserve = reserve_of(samples, n);
     for (int i = 0; i < n && status == FB_OK; i++)
         status = place_sample(m, document, &document->probes[i], reserve, &samples[i]);
@@ -457,7 +297,7 @@ static fb_status emit(void *self, const fb_document *document)
 
 static fb_status count(void *self, const char *text, int64_t *out)
 {
-    const maker *m = self;
+    const fb_plan_maker *m = self;
     fb_ids ids = {0};
     fb_status status = fb_plan_encode(m->plan, text, &ids);
 
@@ -485,7 +325,7 @@ static fb_status bytes_of_ids(const fb_plan *plan, const fb_ids *ids, int64_t to
  * fits. */
 static fb_status cut(void *self, const char *text, int64_t tokens, size_t *bytes_out)
 {
-    const maker *m = self;
+    const fb_plan_maker *m = self;
     const size_t n = strlen(text);
     size_t window = (size_t)tokens * 8 + 64;
     fb_ids ids = {0};
@@ -522,7 +362,7 @@ static fb_status cut(void *self, const char *text, int64_t tokens, size_t *bytes
 /* The sentence is often that of the last failure: it is copied before the next. */
 static fb_status reject(void *self, const char *sentence)
 {
-    const maker *m = self;
+    const fb_plan_maker *m = self;
     fb_plan_task *task = &m->plan->tasks[m->task];
     char text[512];
 
@@ -538,12 +378,12 @@ static fb_status reject(void *self, const char *sentence)
 
 static void note(void *self, const char *sentence)
 {
-    const maker *m = self;
+    const fb_plan_maker *m = self;
 
     fb_text_printf(&m->plan->tasks[m->task].notes, "%s\n", sentence);
 }
 
-static fb_status note_lost(const maker *m)
+static fb_status note_lost(const fb_plan_maker *m)
 {
     fb_plan_task *task = &m->plan->tasks[m->task];
 
@@ -560,7 +400,7 @@ static fb_status note_lost(const maker *m)
 
 fb_status fb_plan_make(fb_plan *plan, int task)
 {
-    maker m = {plan, task, plan->spec->tasks[task]};
+    fb_plan_maker m = {plan, task, plan->spec->tasks[task]};
     const int64_t limit = fb_values_int(&plan->spec->values, FB_SET_samples);
     fb_ids before = {0};
     fb_status status;
@@ -605,7 +445,7 @@ static fb_status note_question(fb_plan *plan)
 
 fb_status fb_plan_make_question(fb_plan *plan, const fb_own_question *own)
 {
-    maker m = {plan, 0, NULL};
+    fb_plan_maker m = {plan, 0, NULL};
     const char *const stop[] = {own->stop};
     fb_text question = {0};
     fb_probe probe = {.key = "question",

@@ -30,12 +30,26 @@ int64_t fb_plan_cut_middle(fb_ids *ids, int64_t most);
 FB_MUST_USE fb_status fb_plan_token_ends(const fb_plan *plan, const fb_ids *ids,
                                          int64_t n_before, size_t n_text, size_t **out);
 
+/* --- samples (plan_samples.c) --- */
+
+/* One task at work. */
+typedef struct fb_plan_maker {
+    fb_plan *plan;
+    int task;
+    const fb_bound_task *bound; /* NULL: a question of the user's, of no task */
+} fb_plan_maker;
+
+/* All of a sample but its document. `out` is to be cleared even after a failure. */
+FB_MUST_USE fb_status fb_plan_make_sample(const fb_plan_maker *m,
+                                          const fb_document *document,
+                                          const fb_probe *probe, fb_plan_sample *out);
+void fb_plan_sample_clear(fb_plan_sample *sample);
+
 /* --- documents (plan_documents.c) --- */
 
 /* Runs a task and adds its documents and samples. */
 FB_MUST_USE fb_status fb_plan_make(fb_plan *plan, int task);
 /* Adds the one document and sample of a question of the user's. */
 FB_MUST_USE fb_status fb_plan_make_question(fb_plan *plan, const fb_own_question *own);
-void fb_plan_sample_clear(fb_plan_sample *sample);
 
 #endif

@@ -1,33 +1,23 @@
-/* weights.c - the tensors of a model become weights.
+/* weights.c - which tensors a model has, what files call them, and which weights they make.
  *
  * Names and shapes are exact: a tensor that is missing, has another shape or has no
  * place in its family (a bias, say) is refused by name, because the engine would compute
  * something else than the model's makers meant.
  *
  * q, k and v become one weight, gate and up another: one product instead of several.
- *
- * Resident weights. Their blocks are copied, not read from the mapped file: what is
- * computed with is then what was hashed, whatever happens to the file, and the account
- * says what is held. Tensors of Q8_0 become whole numbers with scales (fb_weight_source),
- * which are hardly larger and need no unpacking. F32 has nothing to save.
- *
- * Rotary order. GGUF's Llama stores the rows of a head of q and k so that the two
- * members of rotary pair i are rows 2i and 2i + 1; here they are rows i and i + d/2.
- * Row s*d/2 + i of a head is therefore row 2i + s of the file's head. Other families,
- * and Hugging Face's files, have the order that is used here.
+ * How rows become a weight is in weights_rows.c.
  *
  * SPDX-License-Identifier: MIT
  */
-#include "model/weights.h"
+#include "model/weights_inside.h"
 
 #include "base/memory.h"
 
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_PARTS = 3, NAME_BYTES = 96 };
+enum { NAME_BYTES = 96 };
 
 /* --- names ------------------------------------------------------------------------ */
 
@@ -93,124 +83,10 @@ static const char *const others[] = {"rope_freqs.weight", "rope_factors_short.we
                                      "rope_factors_long.weight"};
 static const char unused_end[] = ".self_attn.rotary_emb.inv_freq"; /* a table of old */
 
-/* One tensor among those that are laid under each other to make a weight. */
-typedef struct part {
-    fb_stored tensor; /* its data in the file, or a copy of them */
-    int64_t paired;   /* heads of so many rows have rotary pairs side by side; 0: no */
-    uint8_t *copy;    /* NULL: none */
-} part;
-
-typedef struct fb_weight_rows {
-    part parts[MOST_PARTS];
-    int n_parts;
-    int64_t rows, columns;
-    bool is_checked;         /* all are finite */
-    _Atomic int64_t bad_row; /* 1 + a row with a number that is not finite; 0: none */
-    struct fb_weight_rows *next; /* of those that stay */
-} source;
-
-typedef struct loader {
-    const fb_stored_list *tensors; /* NULL: there are none, only what follows */
-    const fb_weights *like;        /* NULL: numbers of so many bits each */
-    int bits;
-    fb_naming naming;
-    const fb_model_facts *f;
-    fb_ops *ops; /* NULL: only look whether all is there */
-    fb_weight_form form;
-    bool *is_used;   /* [tensors of the files] */
-    size_t bytes;    /* of weights so far, loaded or not */
-    source *staying; /* the last of those that stay */
-    fb_weights *out; /* notes of weights so far */
-} loader;
-
-/* --- reading rows --------------------------------------------------------------- */
-
-static int64_t row_in_file(int64_t row, int64_t d)
-{
-    const int64_t head = row / d, in_head = row % d;
-
-    return head * d + 2 * (in_head % (d / 2)) + in_head / (d / 2);
-}
-
-static bool is_finite_row(const float *row, int64_t n)
-{
-    uint32_t largest = 0; /* of the bits without a sign: they ascend like the numbers */
-
-    for (int64_t j = 0; j < n; j++) {
-        uint32_t bits;
-
-        memcpy(&bits, &row[j], sizeof bits);
-        bits &= 0x7fffffffu;
-        largest = bits > largest ? bits : largest;
-    }
-    return largest < 0x7f800000u;
-}
-
-/* The blocks of row `r` of a source, and their format. */
-static const uint8_t *blocks_of(const source *s, int64_t r,
-                                const fb_blocks **format_out)
-{
-    const part *p = s->parts;
-    const fb_blocks *format;
-
-    while (r >= p->tensor.rows)
-        r -= p++->tensor.rows;
-    if (p->paired > 0) r = row_in_file(r, p->paired);
-    *format_out = format = p->tensor.format;
-    return p->tensor.data +
-           (size_t)(r * (s->columns / format->per_block)) * format->bytes;
-}
-
-/* Rows [begin, end) of a source. Several threads at once. */
-static fb_status unpack(void *context, int64_t begin, int64_t end, float *out)
-{
-    source *s = context;
-
-    for (int64_t r = begin; r < end; r++, out += s->columns) {
-        const fb_blocks *format;
-        const uint8_t *from = blocks_of(s, r, &format);
-
-        format->unpack(from, s->columns / format->per_block, out);
-        if (!s->is_checked && !is_finite_row(out, s->columns))
-            atomic_store(&s->bad_row, r + 1);
-    }
-    return FB_OK;
-}
-
-/* The same rows, all in Q8_0. */
-static fb_status eights(void *context, int64_t begin, int64_t end, int8_t *q,
-                        float *scale)
-{
-    source *s = context;
-    const int64_t runs = s->columns / FB_EIGHT_BLOCK;
-
-    for (int64_t r = begin; r < end; r++, q += s->columns, scale += runs) {
-        const fb_blocks *format;
-
-        fb_split_q8_0(blocks_of(s, r, &format), runs, q, scale);
-        if (!is_finite_row(scale, runs)) atomic_store(&s->bad_row, r + 1);
-    }
-    return FB_OK;
-}
-
-static fb_status check_finite(source *s)
-{
-    int64_t row = atomic_load(&s->bad_row) - 1;
-    const part *p = s->parts;
-
-    s->is_checked = true;
-    if (row < 0) return FB_OK;
-    while (row >= p->tensor.rows)
-        row -= p++->tensor.rows;
-    return fb_fail(FB_FORMAT,
-                   "tensor '%s' holds a number that is not finite (in row %" PRId64
-                   " of %" PRId64 ")",
-                   fb_span_show(p->tensor.name).text, row, p->tensor.rows);
-}
-
 /* --- finding tensors ------------------------------------------------------------ */
 
-static void spell(const loader *l, enum role role, int64_t layer, char name[NAME_BYTES])
+static void spell(const fb_weight_loader *l, enum role role, int64_t layer,
+                  char name[NAME_BYTES])
 {
     const char *pattern = names[role][l->naming];
     const char *mark = strchr(pattern, '%');
@@ -222,8 +98,8 @@ static void spell(const loader *l, enum role role, int64_t layer, char name[NAME
                        pattern, layer, mark + 1);
 }
 
-static fb_status find(loader *l, const char *name, int64_t rows, int64_t columns,
-                      const fb_stored **out)
+static fb_status find(fb_weight_loader *l, const char *name, int64_t rows,
+                      int64_t columns, const fb_stored **out)
 {
     const fb_stored *t = fb_stored_find(l->tensors, name);
 
@@ -244,18 +120,19 @@ static fb_status find(loader *l, const char *name, int64_t rows, int64_t columns
 }
 
 /* A tensor that no file has. */
-static void imagine(const loader *l, part *p, int64_t rows, int64_t columns)
+static void imagine(const fb_weight_loader *l, fb_weight_part *p, int64_t rows,
+                    int64_t columns)
 {
-    *p = (part){.tensor = {.rows = rows, .columns = columns}};
+    *p = (fb_weight_part){.tensor = {.rows = rows, .columns = columns}};
     p->tensor.n_bytes =
         fb_size_mul((size_t)rows, (size_t)columns * (size_t)l->bits / 8);
 }
 
 /* Adds a tensor of `rows` rows to a source. */
-static fb_status add_part(loader *l, source *s, enum role role, int64_t layer,
-                          int64_t rows, int64_t paired)
+static fb_status add_part(fb_weight_loader *l, fb_weight_rows *s, enum role role,
+                          int64_t layer, int64_t rows, int64_t paired)
 {
-    part *p = &s->parts[s->n_parts++];
+    fb_weight_part *p = &s->parts[s->n_parts++];
     const fb_stored *tensor;
     char name[NAME_BYTES];
 
@@ -266,201 +143,44 @@ static fb_status add_part(loader *l, source *s, enum role role, int64_t layer,
     }
     spell(l, role, layer, name);
     FB_TRY(find(l, name, rows, s->columns, &tensor));
-    *p = (part){*tensor, paired, NULL};
+    *p = (fb_weight_part){*tensor, paired, NULL};
     return FB_OK;
 }
 
-/* --- making weights ------------------------------------------------------------- */
-
-static bool all_in(const source *s, const char *format)
-{
-    for (int p = 0; p < s->n_parts; p++)
-        if (strcmp(s->parts[p].tensor.format->name, format) != 0) return false;
-    return true;
-}
+/* --- the weights of a model --------------------------------------------------- */
 
 const char *fb_weight_form_name(fb_weight_form form)
 {
     return form == FB_WEIGHTS_RESIDENT ? "resident" : "unpacked";
 }
 
-static size_t bytes_in_file(const source *s)
-{
-    size_t bytes = 0;
-
-    for (int p = 0; p < s->n_parts; p++)
-        bytes += s->parts[p].tensor.n_bytes;
-    return bytes;
-}
-
-/* How the next weight is held: as its tensors ask for, or as another's was. */
-static fb_weight_note note_of(const loader *l, const source *s)
-{
-    const bool is_resident = l->form == FB_WEIGHTS_RESIDENT;
-    fb_weight_note note = {.bytes = bytes_in_file(s)};
-
-    if (l->like != NULL) return l->like->notes[l->out->n_notes];
-    if (l->tensors == NULL) {
-        note.stays = is_resident && l->bits < 32;
-    } else {
-        note.in_eights = is_resident && all_in(s, "Q8_0");
-        note.stays = is_resident && !note.in_eights && !all_in(s, "F32");
-    }
-    return note;
-}
-
-static fb_weight_source describe(const fb_weight_note *note, source *s)
-{
-    return (fb_weight_source){
-        .rows = s->rows,
-        .columns = s->columns,
-        .unpack = unpack,
-        .eights = note->in_eights ? eights : NULL,
-        .stays = note->stays,
-        .context = s,
-    };
-}
-
-static bool is_hollow(const loader *l)
-{
-    return l->ops != NULL && !fb_ops_has_numbers(l->ops);
-}
-
-/* A copy of a source that lives until the weights are unloaded, and of its blocks. */
-static fb_status keep(loader *l, source **s)
-{
-    source *copy = fb_zalloc(FB_ACCOUNT_other, sizeof *copy);
-
-    if (copy == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a weight");
-    copy->rows = (*s)->rows;
-    copy->columns = (*s)->columns;
-    copy->next = l->staying;
-    l->staying = copy;
-    for (; copy->n_parts < (*s)->n_parts; copy->n_parts++) {
-        const part *from = &(*s)->parts[copy->n_parts];
-        part *to = &copy->parts[copy->n_parts];
-
-        *to = *from;
-        to->copy = fb_alloc(FB_ACCOUNT_weights, from->tensor.n_bytes);
-        if (to->copy == NULL)
-            return fb_fail(FB_NO_MEMORY, "no memory for a weight of %zu bytes",
-                           from->tensor.n_bytes);
-        memcpy(to->copy, from->tensor.data, from->tensor.n_bytes);
-        to->tensor.data = to->copy;
-    }
-    *s = copy;
-    return FB_OK;
-}
-
-static void forget(source *s)
-{
-    while (s != NULL) {
-        source *next = s->next;
-
-        for (int p = 0; p < s->n_parts; p++)
-            fb_free(s->parts[p].copy);
-        fb_free(s);
-        s = next;
-    }
-}
-
-static fb_status make_weight(loader *l, source *s, fb_tensor *out)
-{
-    const fb_weight_note note = note_of(l, s);
-    const size_t kept = note.stays ? note.bytes : 0;
-    fb_weight_source from = describe(&note, s);
-
-    l->out->notes[l->out->n_notes++] = note;
-    l->out->file_bytes += note.bytes;
-    l->bytes += fb_weight_size(&from) + kept;
-    if (l->ops == NULL) return FB_OK;
-    if (is_hollow(l)) {
-        fb_memory_add(FB_ACCOUNT_weights, kept);
-        l->out->booked += kept;
-        *out = fb_weight(l->ops, &from);
-        return fb_ops_status(l->ops);
-    }
-    if (note.stays) FB_TRY(keep(l, &s));
-    from.context = s;
-    *out = fb_weight(l->ops, &from);
-    FB_TRY(fb_ops_status(l->ops));
-    return check_finite(s);
-}
-
 /* A weight of one tensor. */
-static fb_status load_one(loader *l, enum role role, int64_t layer, int64_t rows,
-                          int64_t columns, fb_tensor *out)
+static fb_status load_one(fb_weight_loader *l, enum role role, int64_t layer,
+                          int64_t rows, int64_t columns, fb_tensor *out)
 {
-    source s = {.columns = columns};
+    fb_weight_rows s = {.columns = columns};
 
     FB_TRY(add_part(l, &s, role, layer, rows, 0));
-    return make_weight(l, &s, out);
-}
-
-/* The numbers of a source of one-row tensors, one behind the other, as a vector. */
-static fb_status unpack_vector(source *s, float add, float *out)
-{
-    float *at = out;
-
-    for (int p = 0; p < s->n_parts; p++) {
-        source one = {.parts = {s->parts[p]}, .n_parts = 1, .rows = 1};
-
-        one.columns = s->parts[p].tensor.columns;
-        FB_TRY(unpack(&one, 0, 1, at));
-        FB_TRY(check_finite(&one));
-        at += one.columns;
-    }
-    for (float *x = out; x < at; x++)
-        *x += add;
-    return FB_OK;
-}
-
-static fb_status make_vector(loader *l, source *s, float add, fb_tensor *out)
-{
-    int64_t n = 0;
-    float *host;
-    fb_status status;
-
-    for (int p = 0; p < s->n_parts; p++)
-        n += s->parts[p].tensor.columns;
-    l->out->file_bytes += bytes_in_file(s);
-    l->bytes += (size_t)n * sizeof *host;
-    if (l->ops == NULL) return FB_OK;
-    if (is_hollow(l)) {
-        *out = fb_new(l->ops, FB_ACCOUNT_weights, FB_F32, 1, &n);
-        return fb_ops_status(l->ops);
-    }
-    host = fb_alloc(FB_ACCOUNT_scratch, (size_t)n * sizeof *host);
-    if (host == NULL) return fb_fail(FB_NO_MEMORY, "no memory to read a tensor");
-    status = unpack_vector(s, add, host);
-    if (status == FB_OK) {
-        fb_scope_open(l->ops);
-        *out = fb_persist(l->ops, FB_ACCOUNT_weights,
-                          fb_from_host(l->ops, FB_F32, 1, &n, host));
-        fb_scope_close(l->ops);
-        status = fb_ops_status(l->ops);
-    }
-    fb_free(host);
-    return status;
+    return fb_weight_make(l, &s, out);
 }
 
 /* A vector [n], what a norm multiplies by. */
-static fb_status load_norm(loader *l, enum role role, int64_t layer, int64_t n,
-                           fb_tensor *out)
+static fb_status load_norm(fb_weight_loader *l, enum role role, int64_t layer,
+                           int64_t n, fb_tensor *out)
 {
     const bool adds_one = l->f->family->norms_add_one && l->naming == FB_NAMED_HF;
-    source s = {.columns = n};
+    fb_weight_rows s = {.columns = n};
 
     FB_TRY(add_part(l, &s, role, layer, 1, 0));
-    return make_vector(l, &s, adds_one ? 1 : 0, out);
+    return fb_weight_make_vector(l, &s, adds_one ? 1 : 0, out);
 }
 
-static fb_status load_qkv(loader *l, int64_t layer, fb_tensor *out)
+static fb_status load_qkv(fb_weight_loader *l, int64_t layer, fb_tensor *out)
 {
     const fb_model_facts *f = l->f;
     const int64_t d = f->head_dim, q = f->heads * d, kv = f->kv_heads * d;
     const bool is_paired = f->family->pairs_rows && l->naming == FB_NAMED_GGUF;
-    source s = {.columns = f->width};
+    fb_weight_rows s = {.columns = f->width};
 
     if (f->family->fuses_qkv) {
         FB_TRY(add_part(l, &s, QKV, layer, q + 2 * kv, 0));
@@ -469,26 +189,26 @@ static fb_status load_qkv(loader *l, int64_t layer, fb_tensor *out)
         FB_TRY(add_part(l, &s, K, layer, kv, is_paired ? d : 0));
         FB_TRY(add_part(l, &s, V, layer, kv, 0));
     }
-    return make_weight(l, &s, out);
+    return fb_weight_make(l, &s, out);
 }
 
 /* [(H + 2G)*d] */
-static fb_status load_qkv_bias(loader *l, int64_t layer, fb_tensor *out)
+static fb_status load_qkv_bias(fb_weight_loader *l, int64_t layer, fb_tensor *out)
 {
     static const enum role roles[] = {Q_BIAS, K_BIAS, V_BIAS};
-    source s = {0};
+    fb_weight_rows s = {0};
 
     if (!l->f->family->has_qkv_bias) return FB_OK;
     for (int p = 0; p < 3; p++) {
         s.columns = (p == 0 ? l->f->heads : l->f->kv_heads) * l->f->head_dim;
         FB_TRY(add_part(l, &s, roles[p], layer, 1, 0));
     }
-    return make_vector(l, &s, 0, out);
+    return fb_weight_make_vector(l, &s, 0, out);
 }
 
-static fb_status load_gate_up(loader *l, int64_t layer, fb_tensor *out)
+static fb_status load_gate_up(fb_weight_loader *l, int64_t layer, fb_tensor *out)
 {
-    source s = {.columns = l->f->width};
+    fb_weight_rows s = {.columns = l->f->width};
 
     if (l->f->family->fuses_gate_up) {
         FB_TRY(add_part(l, &s, GATE_UP, layer, 2 * l->f->ffn, 0));
@@ -496,10 +216,10 @@ static fb_status load_gate_up(loader *l, int64_t layer, fb_tensor *out)
         FB_TRY(add_part(l, &s, GATE, layer, l->f->ffn, 0));
         FB_TRY(add_part(l, &s, UP, layer, l->f->ffn, 0));
     }
-    return make_weight(l, &s, out);
+    return fb_weight_make(l, &s, out);
 }
 
-static fb_status load_attention(loader *l, int64_t i, fb_layer *out)
+static fb_status load_attention(fb_weight_loader *l, int64_t i, fb_layer *out)
 {
     const fb_model_facts *f = l->f;
 
@@ -515,7 +235,7 @@ static fb_status load_attention(loader *l, int64_t i, fb_layer *out)
     return load_one(l, OUTPUT, i, f->width, f->heads * f->head_dim, &out->output);
 }
 
-static fb_status load_layer(loader *l, int64_t i, fb_layer *out)
+static fb_status load_layer(fb_weight_loader *l, int64_t i, fb_layer *out)
 {
     const fb_model_facts *f = l->f;
     const bool has_four = f->family->has_post_norms;
@@ -529,13 +249,13 @@ static fb_status load_layer(loader *l, int64_t i, fb_layer *out)
 }
 
 /* Without operators weights are only looked at. */
-static void use_part_of(const loader *l, int64_t layer)
+static void use_part_of(const fb_weight_loader *l, int64_t layer)
 {
     if (l->ops != NULL)
         fb_ops_use_part(l->ops, fb_part_of_layer(l->ops, layer, l->f->layers));
 }
 
-static fb_status load_layers(loader *l, fb_layer *out)
+static fb_status load_layers(fb_weight_loader *l, fb_layer *out)
 {
     const int64_t layers = l->f->layers;
     fb_status status = FB_OK;
@@ -558,7 +278,7 @@ static bool is_for_others(const fb_stored *t)
            memcmp(t->name.bytes + t->name.n - n_end, unused_end, n_end) == 0;
 }
 
-static fb_status refuse_unused(const loader *l)
+static fb_status refuse_unused(const fb_weight_loader *l)
 {
     for (size_t i = 0; l->tensors != NULL && i < l->tensors->n; i++)
         if (!l->is_used[i] && !is_for_others(&l->tensors->tensors[i]))
@@ -571,7 +291,7 @@ static fb_status refuse_unused(const loader *l)
 }
 
 /* The head is the embedding where the file says so, or has no other. */
-static fb_status load_head(loader *l, fb_weights *out)
+static fb_status load_head(fb_weight_loader *l, fb_weights *out)
 {
     const fb_stored *t = NULL;
 
@@ -588,7 +308,7 @@ static fb_status load_head(loader *l, fb_weights *out)
     return load_one(l, HEAD, 0, l->f->vocabulary, l->f->width, &out->head);
 }
 
-static fb_status load_all(loader *l, fb_weights *out)
+static fb_status load_all(fb_weight_loader *l, fb_weights *out)
 {
     const fb_model_facts *f = l->f;
 
@@ -601,7 +321,7 @@ static fb_status load_all(loader *l, fb_weights *out)
 }
 
 /* Embedding, head, and four weights of every layer. */
-static fb_status load(loader *l, fb_weights *out)
+static fb_status load(fb_weight_loader *l, fb_weights *out)
 {
     const size_t layers = (size_t)l->f->layers,
                  n = l->tensors == NULL ? 0 : l->tensors->n;
@@ -626,7 +346,8 @@ fb_status fb_weights_load(fb_weights *out, fb_ops *ops, const fb_stored_list *te
                           fb_naming naming, const fb_model_facts *f,
                           fb_weight_form form)
 {
-    loader l = {.tensors = tensors, .naming = naming, .f = f, .ops = ops, .form = form};
+    fb_weight_loader l = {
+        .tensors = tensors, .naming = naming, .f = f, .ops = ops, .form = form};
 
     return load(&l, out);
 }
@@ -634,7 +355,7 @@ fb_status fb_weights_load(fb_weights *out, fb_ops *ops, const fb_stored_list *te
 fb_status fb_weights_hollow(fb_weights *out, fb_ops *ops, const fb_weights *like,
                             int bits, const fb_model_facts *f, fb_weight_form form)
 {
-    loader l = {.like = like, .bits = bits, .f = f, .ops = ops, .form = form};
+    fb_weight_loader l = {.like = like, .bits = bits, .f = f, .ops = ops, .form = form};
 
     return load(&l, out);
 }
@@ -659,7 +380,7 @@ void fb_weights_unload(fb_weights *w, fb_ops *ops)
         fb_release(ops, w->embedding);
         fb_release(ops, w->norm);
     }
-    forget(w->staying);
+    fb_weight_rows_free(w->staying);
     fb_memory_drop(FB_ACCOUNT_weights, w->booked);
     fb_free(w->notes);
     fb_free(w->layers);

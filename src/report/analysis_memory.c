@@ -99,6 +99,23 @@ bool fb_table_has_memory(const fb_table *table)
     return false;
 }
 
+bool fb_rows_agree(const fb_row *a, const fb_row *b, fb_account account)
+{
+    for (int p = 0; p < FB_MEMORY_PHASES; p++) {
+        const double x = a->memory[p][account], y = b->memory[p][account];
+
+        if (isnan(x) != isnan(y) || fabs(x - y) >= 1) return false;
+    }
+    return true;
+}
+
+bool fb_rows_hold_alike(const fb_row *a, const fb_row *b)
+{
+    return fb_rows_agree(a, b, FB_ACCOUNT_kv) &&
+           fb_rows_agree(a, b, FB_ACCOUNT_rule_state) &&
+           a->kept_bytes == b->kept_bytes && a->is_simulated == b->is_simulated;
+}
+
 double fb_row_peak(const fb_row *row, fb_account account)
 {
     double most = (double)NAN;

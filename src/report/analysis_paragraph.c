@@ -43,7 +43,7 @@ static void say_rows_with_numbers(const fb_story *story, const fb_table *table,
 }
 
 /* "On needle keydiff (...) beats random; knorm (...) loses to it; h2o is not
- * distinguishable from it." */
+ * distinguishable from it." The first table says at which budget that is. */
 static void say_table(const fb_story *story, const fb_table *table)
 {
     int better[FB_MOST_LEADERS], worse[FB_MOST_LEADERS], open[FB_MOST_LEADERS];
@@ -51,8 +51,8 @@ static void say_table(const fb_story *story, const fb_table *table)
     const int n_worse = rows_of(table, FB_VERDICT_worse, worse);
     const int n_open = rows_of(table, FB_VERDICT_open, open);
 
-    fb_text_printf(story->text, "On %s ", fb_story_task(story, table));
-    fb_story_budget(story, "at");
+    fb_text_printf(story->text, "On %s", fb_story_task(story, table));
+    if (table == story->tables[0]) fb_story_budget(story, " at");
     fb_text_puts(story->text, ", ");
     if (n_better > 0) {
         say_rows_with_numbers(story, table, better, n_better);

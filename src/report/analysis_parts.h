@@ -44,6 +44,9 @@ bool fb_table_has_phase(const fb_table *table, int phase);
 bool fb_table_has_memory(const fb_table *table);
 /* The most of an account in any phase, NAN if unknown. */
 double fb_row_peak(const fb_row *row, fb_account account);
+/* Equal bytes in every phase, to less than one: of an account; of all a cell holds. */
+bool fb_rows_agree(const fb_row *a, const fb_row *b, fb_account account);
+bool fb_rows_hold_alike(const fb_row *a, const fb_row *b);
 double fb_table_peak(const fb_table *table, fb_account account);
 /* What is kept (NAN of what is simulated), and keys, values and rule state at their most before the answer, as shares of
  * the full cache. */

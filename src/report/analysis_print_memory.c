@@ -56,18 +56,6 @@ static void say_head(fb_text *text, int column)
 
 enum { FEWEST_ALIKE = 3 };
 
-static bool is_alike(const fb_row *a, const fb_row *b)
-{
-    for (int p = 0; p < FB_MEMORY_PHASES; p++) {
-        const double x = a->memory[p][FB_ACCOUNT_kv], y = b->memory[p][FB_ACCOUNT_kv];
-
-        if (isnan(x) != isnan(y) || fabs(x - y) >= 1) return false;
-    }
-    return fb_row_peak(a, FB_ACCOUNT_rule_state) ==
-               fb_row_peak(b, FB_ACCOUNT_rule_state) &&
-           a->kept_bytes == b->kept_bytes && a->is_simulated == b->is_simulated;
-}
-
 /* Rows alike with `at`, itself among them; `is_first` if none of them stands before it. */
 static int count_alike(const fb_table *table, int at, bool *is_first)
 {
@@ -75,7 +63,7 @@ static int count_alike(const fb_table *table, int at, bool *is_first)
 
     *is_first = true;
     for (int row = 0; row < table->n_rows; row++) {
-        if (!is_alike(&table->rows[row], &table->rows[at])) continue;
+        if (!fb_rows_hold_alike(&table->rows[row], &table->rows[at])) continue;
         if (row < at) *is_first = false;
         n++;
     }

@@ -1,8 +1,9 @@
 /* answer.c - the top of the page: the sentence, what it holds for, the order of rules.
  *
  * Sentence and paragraph come from the analysis as plain text; names of rules in them
- * get their colour here. The end of the paragraph says for which model and documents
- * it holds, and stands apart in small type.
+ * get their colour here. The end of the paragraph, for which model and documents it
+ * holds and what they could show, is left out: the badges and the section of the
+ * differences say that.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -58,26 +59,20 @@ static void colored_prose(const fb_page *page, const char *text, const char *end
 }
 
 /* Where the paragraph begins to say what it holds for; its end if it does not. */
-static const char *scope_of(const char *text)
+static const char *end_of_findings(const char *text)
 {
     const char *scope = strstr(text, ". Measured on ");
 
-    return scope == NULL ? text + strlen(text) : scope + 2;
+    return scope == NULL ? text + strlen(text) : scope + 1;
 }
 
 static void paragraph(const fb_page *page)
 {
     const char *text = page->analysis->paragraph;
-    const char *scope;
 
     if (text == NULL || *text == '\0') return;
-    scope = scope_of(text);
     fb_text_puts(page->out, "<p class=\"lead\">");
-    colored_prose(page, text, scope);
-    fb_text_puts(page->out, "</p>\n");
-    if (*scope == '\0') return;
-    fb_text_puts(page->out, "<p class=\"cap\">");
-    fb_html_prose(page->out, scope, strlen(scope));
+    colored_prose(page, text, end_of_findings(text));
     fb_text_puts(page->out, "</p>\n");
 }
 
@@ -180,16 +175,59 @@ static void badges(const fb_page *page)
 
 /* --- the order of the rules, where tasks do not agree on it */
 
+static bool are_measured_alike(const fb_result_task *a, const fb_result_task *b)
+{
+    return strcmp(a->metric, b->metric) == 0 && strcmp(a->unit, b->unit) == 0;
+}
+
+/* The first task with the measure of `task`: itself, or one before it. */
+static int first_alike(const fb_page *page, int task)
+{
+    const fb_result_task *tasks = page->results->tasks;
+    int t = 0;
+
+    while (!are_measured_alike(&tasks[t], &tasks[task]))
+        t++;
+    return t;
+}
+
+/* " (needle, recall)": all tasks with the measure of this one. */
+static void measured_tasks(const fb_page *page, int task)
+{
+    for (int t = task; t < page->results->n_tasks; t++)
+        if (first_alike(page, t) == task)
+            fb_html(page->out, "%s%s", t == task ? " (" : ", ",
+                    page->results->tasks[t].name);
+    fb_text_puts(page->out, ")");
+}
+
+/* "KL to the full cache, nat"; where tasks differ in that, with their names. */
+static void measures(const fb_page *page)
+{
+    const int n = page->results->n_tasks;
+    bool differ = false;
+
+    for (int t = 0; t < n; t++)
+        differ = differ || first_alike(page, t) != 0;
+    for (int t = 0; t < n; t++) {
+        if (first_alike(page, t) != t) continue;
+        fb_text_puts(page->out, t == 0 ? "" : "; ");
+        fb_html_measure(page->out, &page->results->tasks[t]);
+        if (differ) measured_tasks(page, t);
+    }
+}
+
 static void order(const fb_page *page)
 {
     if (page->results->n_tasks < 2 || !fb_page_order_differs(page)) return;
     fb_text_puts(page->out,
                  "<div class=\"keep chart-part\"><h3>Order of the rules at ");
     fb_page_budget(page);
-    fb_text_puts(
-        page->out,
-        " kept</h3>\n<p class=\"cap\">Best at the top. Rules of one column that "
-        "share a letter are not distinguishable (all pairs, Holm).</p>\n");
+    fb_text_puts(page->out, " kept</h3>\n<p class=\"cap\">Mean ");
+    measures(page);
+    fb_text_puts(page->out,
+                 "; best at the top. Rules of one column that share a letter are not "
+                 "distinguishable (all pairs, Holm).</p>\n");
     fb_page_chart(page, "order", 0);
     fb_text_puts(page->out, "</div>\n");
 }

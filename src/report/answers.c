@@ -212,7 +212,8 @@ static void summary(const fb_page *page, int sample)
     }
     if (asks) cut_text(page->out, trimmed(s->question), MOST_SUMMARY);
     if (s->expected != NULL) {
-        fb_html(page->out, " <small>%s</small> <code>", asks ? "expected" : "goes on");
+        fb_html(page->out, "%s<small>%s</small> <code>", asks ? "\xE2\x80\x82" : "",
+                asks ? "expected" : "goes on");
         cut_text(page->out, trimmed(s->expected), MOST_SUMMARY);
         fb_text_puts(page->out, "</code>");
     }

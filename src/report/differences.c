@@ -5,6 +5,7 @@
 #include "report/page.h"
 
 #include <math.h>
+#include <string.h>
 
 /* The baseline's label if some rule was tested against it, else NULL. */
 static const char *baseline_label(const fb_page *page)
@@ -25,7 +26,9 @@ static void panels(const fb_page *page)
     fb_html(page->out, "<div class=\"two chart-part%s\">\n",
             results->n_tasks == 1 ? " one" : "");
     for (int t = 0; t < results->n_tasks; t++) {
-        fb_html(page->out, "<div><h3>%s</h3>", results->tasks[t].name);
+        fb_html(page->out, "<div><h3>%s</h3><small>", results->tasks[t].name);
+        fb_html_measure(page->out, &results->tasks[t]);
+        fb_text_puts(page->out, "</small>");
         fb_page_chart(page, "forest", t);
         fb_text_puts(page->out, "</div>\n");
     }
@@ -56,11 +59,13 @@ static void row_of(const fb_page *page, const fb_table *table, const fb_row *row
 static void numbers(const fb_page *page, int task, const char *baseline)
 {
     fb_page_table_open(page, "differences", task);
-    fb_html(page->out, "<caption>%s: rule minus %s, paired by document, with ",
+    fb_html(page->out, "<caption><b>%s</b>: rule minus %s, paired by document, with ",
             page->results->tasks[task].name, baseline);
     fb_html_confidence(page);
+    fb_text_puts(page->out, " intervals; ");
+    fb_html_measure(page->out, &page->results->tasks[task]);
     fb_text_puts(page->out,
-                 " intervals</caption>\n<thead><tr><th scope=\"col\">rule</th>"
+                 "</caption>\n<thead><tr><th scope=\"col\">rule</th>"
                  "<th scope=\"col\">kept</th><th scope=\"col\">difference</th>"
                  "<th scope=\"col\">interval</th><th scope=\"col\">p</th>"
                  "<th scope=\"col\">p (Holm)</th><th scope=\"col\" class=\"l\">verdict"
@@ -91,12 +96,12 @@ static void smallest_effects(const fb_page *page)
             !(table->smallest_effect > 0))
             continue;
         fb_html(page->out,
-                first ? " Smallest difference that this many documents show in four "
-                        "runs of five: %s "
-                      : "; %s ",
+                first ? " Smallest difference that so many documents show in four "
+                        "runs of five: %s\xC2\xA0"
+                      : ", %s\xC2\xA0",
                 task->name);
         fb_html_number(page->out, table->smallest_effect, table->digits);
-        fb_html(page->out, " %s", task->unit);
+        fb_html(page->out, "\xC2\xA0%s", task->unit);
         first = false;
     }
     if (first) return;
@@ -105,19 +110,46 @@ static void smallest_effects(const fb_page *page)
     fb_text_puts(page->out, ").");
 }
 
+static void margin(const fb_page *page, const fb_table *table)
+{
+    fb_text_puts(page->out, "\xC2\xB1");
+    fb_text_add_real(page->out, table->margin);
+    fb_html(page->out, "\xC2\xA0%s", page->results->tasks[table->task].unit);
+}
+
+/* The table if all tasks have one and the same margin, else NULL. */
+static const fb_table *common_margin(const fb_page *page)
+{
+    const fb_result_task *tasks = page->results->tasks;
+    const fb_table *first = fb_analysis_table(page->analysis, 0, page->budget);
+
+    for (int t = 0; first != NULL && t < page->results->n_tasks; t++) {
+        const fb_table *table = fb_analysis_table(page->analysis, t, page->budget);
+
+        if (table == NULL || table->margin != first->margin ||
+            strcmp(tasks[t].unit, tasks[0].unit) != 0)
+            return NULL;
+    }
+    return first != NULL && first->margin > 0 ? first : NULL;
+}
+
 /* The smallest difference that matters, by task. */
 static void margins(const fb_page *page)
 {
+    const fb_table *common = common_margin(page);
     bool first = true;
 
+    if (common != NULL) {
+        margin(page, common);
+        return;
+    }
     for (int t = 0; t < page->results->n_tasks; t++) {
         const fb_table *table = fb_analysis_table(page->analysis, t, page->budget);
-        const fb_result_task *task = &page->results->tasks[t];
 
         if (table == NULL || !(table->margin > 0)) continue;
-        fb_html(page->out, "%s%s\xC2\xA0\xC2\xB1", first ? "" : ", ", task->name);
-        fb_text_add_real(page->out, table->margin);
-        fb_html(page->out, "\xC2\xA0%s", task->unit);
+        fb_html(page->out, "%s%s\xC2\xA0", first ? "" : ", ",
+                page->results->tasks[t].name);
+        margin(page, table);
         first = false;
     }
     fb_text_puts(page->out, first ? "none is set" : "");

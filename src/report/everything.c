@@ -12,15 +12,23 @@ static const char *kind_of(const fb_page *page, int rule)
 {
     const fb_result_rule *r = &page->results->rules[rule];
 
-    if (fb_page_is_full(page, rule)) return "keeps everything";
-    if (!r->deployable) return "reference: it has seen the question or its answer";
+    if (fb_page_is_full(page, rule)) return ""; /* what it keeps says it */
+    if (!r->deployable) return "has seen the question or its answer";
     if (r->is_random) return "draws random numbers";
     return "";
 }
 
-/* Lines "name: what it keeps\tsource", the source small beneath. */
+/* Lines "name: what it keeps\tsource", the source small beneath. Where only one rule is at
+ * work, its name stands in the first column already. */
 static void about(const fb_page *page, const char *lines)
 {
+    const char *first = lines == NULL ? NULL : strchr(lines, '\n');
+
+    if (lines != NULL && (first == NULL || first[1] == '\0')) {
+        const char *what = strstr(lines, ": ");
+
+        if (what != NULL) lines = what + 2;
+    }
     while (lines != NULL && *lines != '\0') {
         const size_t what = strcspn(lines, "\t\n");
         const char *source = lines + what + (lines[what] == '\t');
@@ -44,12 +52,12 @@ static void rules(const fb_page *page)
         "<thead><tr><th scope=\"col\">rule</th><th scope=\"col\" class=\"l\">"
         "expression, all parameters written out</th><th scope=\"col\" class=\"l\">"
         "what it keeps, and its source</th><th scope=\"col\" class=\"l\">"
-        "signal family</th><th scope=\"col\" class=\"l\">remark</th></tr></thead>"
+        "signal family</th></tr></thead>"
         "<tbody>\n");
     for (int i = 0; i < page->results->n_rules; i++) {
         const int r = page->order[i];
 
-        fb_text_puts(page->out, "<tr><th scope=\"row\">");
+        fb_text_puts(page->out, "<tr><th scope=\"row\" class=\"marked\">");
         fb_html_swatch(page, r);
         fb_text_puts(page->out, " ");
         fb_html_rule(page, r);
@@ -58,7 +66,8 @@ static void rules(const fb_page *page)
         fb_text_puts(page->out, "</td><td class=\"l w\">");
         about(page, page->results->rules[r].about);
         fb_html(page->out,
-                "</td><td class=\"l\">%s</td><td class=\"l w\">%s</td></tr>\n",
+                "</td><td class=\"l w\">%s<br><span class=\"cap\">%s</span></td>"
+                "</tr>\n",
                 page->results->rules[r].family, kind_of(page, r));
     }
     fb_text_puts(page->out, "</tbody>\n");
@@ -114,7 +123,8 @@ static void bytes(const fb_page *page, int task)
     fb_page_table_open(page, "bytes", task);
     fb_html(
         page->out,
-        "<caption>%s: keys and values, mean per cell; extra operations as share of "
+        "<caption><b>%s</b>: keys and values, mean per cell; extra operations as share "
+        "of "
         "the context pass, fused: where a kernel keeps no attention; what the first "
         "token of an answer reads</caption><thead><tr><th scope=\"col\">rule</th>"
         "<th scope=\"col\">kept</th><th scope=\"col\">bytes kept</th>"
@@ -220,6 +230,18 @@ static void links(const fb_page *page)
     fb_text_puts(page->out, "</p>\n");
 }
 
+/* A line of it may end behind each of its parts, not inside them. */
+static void signature(fb_text *out, const char *parts)
+{
+    while (*parts != '\0') {
+        const size_t n = strcspn(parts, "|");
+
+        fb_html_bytes(out, parts, n + (parts[n] == '|'));
+        fb_text_puts(out, parts[n] == '|' ? "<wbr>" : "");
+        parts += n + (parts[n] == '|');
+    }
+}
+
 void fb_page_everything(fb_page *page)
 {
     const fb_results *results = page->results;
@@ -241,8 +263,9 @@ void fb_page_everything(fb_page *page)
     fb_text_puts(page->out, "</p>\n<p class=\"cap\">");
     fb_html_prose(page->out, FB_QUOTA_WORDS, strlen(FB_QUOTA_WORDS));
     fb_html(page->out, "</p>\n<p class=\"cap\">" FB_SIGNATURE_WORDS "</p>\n");
-    fb_html(page->out,
-            "<p class=\"sig\">%s<br>digest of all cells %s<br>settings %s</p>\n",
-            page->analysis->signature, results->digest, results->spec_sha256);
+    fb_text_puts(page->out, "<p class=\"sig\">");
+    signature(page->out, page->analysis->signature);
+    fb_html(page->out, "<br>digest of all cells %s<br>settings %s</p>\n",
+            results->digest, results->spec_sha256);
     fb_page_close(page);
 }

@@ -194,8 +194,45 @@ void fb_html_bytes_cell(fb_text *out, double n_bytes)
     fb_text_puts(out, "<td data-v=\"");
     if (isfinite(n_bytes)) fb_text_add_plain(out, n_bytes);
     fb_text_puts(out, "\">");
-    if (isfinite(n_bytes)) fb_say_bytes(out, n_bytes);
+    if (isfinite(n_bytes))
+        fb_say_bytes(out, n_bytes);
+    else
+        fb_text_puts(out, DASH);
     close_cell(out);
+}
+
+void fb_html_share_cell(fb_text *out, double share)
+{
+    fb_text words = {0};
+
+    open_cell(out, share);
+    if (isfinite(share))
+        fb_say_percent(&words, share);
+    else
+        fb_text_puts(&words, DASH);
+    fb_html_prose(out, fb_text_string(&words), words.n);
+    out->failed |= words.failed;
+    fb_text_clear(&words);
+    close_cell(out);
+}
+
+void fb_html_date(fb_text *out, const char *time)
+{
+    static const char *const months[] = {
+        "January", "February", "March",     "April",   "May",      "June",
+        "July",    "August",   "September", "October", "November", "December"};
+    char year[5] = "", month[3] = "", day[3] = "";
+    int64_t m, d;
+
+    if (strlen(time) >= 10) {
+        memcpy(year, time, 4);
+        memcpy(month, time + 5, 2);
+        memcpy(day, time + 8, 2);
+    }
+    if (fb_parse_int(month, &m) && m >= 1 && m <= 12 && fb_parse_int(day, &d))
+        fb_html(out, "%d %s %s", (int)d, months[m - 1], year);
+    else
+        fb_html_text(out, time);
 }
 
 /* In JSON '<' stands in strings alone, where it may be written as a number. */

@@ -25,6 +25,9 @@ void fb_html_prose(fb_text *out, const char *bytes, size_t n);
 void fb_html_number(fb_text *out, double value, int digits);
 void fb_html_signed(fb_text *out, double value, int digits); /* "+1.2" */
 
+/* "2026-11-29T17:14:04Z" is "29 November 2026"; what is no such date stays. */
+void fb_html_date(fb_text *out, const char *time);
+
 /* Table cells that show a value rounded and carry it whole, for those who copy. */
 void fb_html_cell(fb_text *out, double value, int digits);
 void fb_html_signed_cell(fb_text *out, double value, int digits);
@@ -32,6 +35,7 @@ void fb_html_interval_cell(fb_text *out, fb_interval interval, int digits,
                            bool is_signed);
 void fb_html_p_cell(fb_text *out, double p);
 void fb_html_bytes_cell(fb_text *out, double n_bytes);
+void fb_html_share_cell(fb_text *out, double share); /* "9.7 %" of 0.097 */
 
 /* JSON as it may stand inside <script>: no '<' in it. */
 void fb_html_json(fb_text *out, const char *json, size_t n);

@@ -113,6 +113,12 @@ const char *fb_metric_words(const char *metric)
     return fb_say_metric(metric);
 }
 
+void fb_html_measure(fb_text *out, const fb_result_task *task)
+{
+    fb_html(out, "%s%s%s", fb_metric_words(task->metric),
+            *task->unit == '\0' ? "" : ", ", task->unit);
+}
+
 const char *fb_verdict_words(fb_verdict verdict)
 {
     switch (verdict) {

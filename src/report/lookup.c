@@ -14,6 +14,13 @@ const fb_row *fb_table_baseline(const fb_table *table)
     return i >= 0 && i < table->n_rows ? &table->rows[i] : NULL;
 }
 
+const char *fb_page_baseline(const fb_page *page)
+{
+    const int baseline = page->analysis->baseline;
+
+    return baseline < 0 ? "the baseline" : page->results->rules[baseline].label;
+}
+
 bool fb_page_is_full(const fb_page *page, int rule)
 {
     const fb_result_rule *r = &page->results->rules[rule];

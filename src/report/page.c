@@ -56,18 +56,29 @@ void fb_page_table_open(const fb_page *page, const char *name, int number)
             page->number, name, number);
 }
 
-void fb_page_table_close(const fb_page *page, const char *name, int number)
+void fb_page_table_end(const fb_page *page)
+{
+    fb_text_puts(page->out, "</table></div>\n");
+}
+
+void fb_page_table_copy(const fb_page *page, const char *name, int number)
 {
     static const char *const forms[][2] = {{"csv", "Copy as CSV"},
                                            {"markdown", "Copy as Markdown"}};
 
-    fb_text_puts(page->out, "</table></div>\n<p class=\"copy js noprint\">");
+    fb_text_puts(page->out, "<p class=\"copy js noprint\">");
     for (int i = 0; i < 2; i++)
         fb_html(page->out,
                 "<button class=\"plain\" type=\"button\" data-copy=\"%s\" "
                 "data-table=\"e%d-t-%s-%d\">%s</button> ",
                 forms[i][0], page->number, name, number, forms[i][1]);
     fb_text_puts(page->out, "</p>\n");
+}
+
+void fb_page_table_close(const fb_page *page, const char *name, int number)
+{
+    fb_page_table_end(page);
+    fb_page_table_copy(page, name, number);
 }
 
 void fb_page_few(const fb_page *page, int task)
@@ -184,26 +195,6 @@ static bool page_init(fb_page *page, const struct job *job, int i)
     return true;
 }
 
-/* "2026-11-29T17:14:04Z" is "29 November 2026"; what is no such date stays. */
-static void date(fb_text *out, const char *created)
-{
-    static const char *const months[] = {
-        "January", "February", "March",     "April",   "May",      "June",
-        "July",    "August",   "September", "October", "November", "December"};
-    char year[5] = "", month[3] = "", day[3] = "";
-    int64_t m, d;
-
-    if (strlen(created) >= 10) {
-        memcpy(year, created, 4);
-        memcpy(month, created + 5, 2);
-        memcpy(day, created + 8, 2);
-    }
-    if (fb_parse_int(month, &m) && m >= 1 && m <= 12 && fb_parse_int(day, &d))
-        fb_html(out, "%d %s %s", (int)d, months[m - 1], year);
-    else
-        fb_html_text(out, created);
-}
-
 /* Where there are several parts, also which one this is and how to get to the others. */
 static void masthead(const fb_page *page, int n_parts)
 {
@@ -215,7 +206,7 @@ static void masthead(const fb_page *page, int n_parts)
     if (n_parts > 1)
         fb_html(page->out, " \xC2\xB7 part %d of %d", page->number, n_parts);
     fb_text_puts(page->out, "</span><span>");
-    date(page->out, results->created);
+    fb_html_date(page->out, results->created);
     fb_html(page->out, " \xC2\xB7 <a href=\"#e%d-all\">all numbers</a>", page->number);
     if (page->number < n_parts)
         fb_html(page->out, " \xC2\xB7 <a href=\"#e%d\">part %d</a>", page->number + 1,

@@ -48,6 +48,9 @@ void fb_page_close(fb_page *page);
 /* <table> in a box that scrolls, and the buttons that copy it. */
 void fb_page_table_open(const fb_page *page, const char *name, int number);
 void fb_page_table_close(const fb_page *page, const char *name, int number);
+/* Both ends apart, for what belongs to the table and stands between. */
+void fb_page_table_end(const fb_page *page);
+void fb_page_table_copy(const fb_page *page, const char *name, int number);
 /* The caveat below the tables of a task, if one of them has few documents. */
 void fb_page_few(const fb_page *page, int task);
 /* The rules of which cells of a task failed. */
@@ -62,6 +65,7 @@ void fb_page_kept_cell(const fb_page *page, const fb_table *table, const fb_row 
 void fb_page_budget(const fb_page *page);
 
 /* --- questions about the analysis */
+const char *fb_page_baseline(const fb_page *page); /* its label; "the baseline": none */
 const fb_row *fb_table_baseline(const fb_table *table); /* or NULL */
 /* The first row, best first, of a rule that can be deployed and is not a reference. */
 const fb_row *fb_page_best(const fb_page *page, const fb_table *table);
@@ -93,6 +97,8 @@ void fb_html_budget(fb_text *out, const fb_store_budget *budget); /* "20 %" */
 void fb_html_confidence(const fb_page *page);                     /* "95 %" */
 /* "KL to the full cache" for "kl"; a name that is not known as it is. */
 const char *fb_metric_words(const char *metric);
+/* "KL to the full cache, nat" */
+void fb_html_measure(fb_text *out, const fb_result_task *task);
 const char *fb_verdict_words(fb_verdict verdict);
 
 #endif

@@ -249,7 +249,8 @@
       row.left = [row.rule, ...value].join("\u2002");
       row.right = [...value, row.rule].join("\u2002");
     }
-    const side = Math.min(widest(rows.map((row) => row.left), size) + 14 + outside, room);
+    const names = widest(tasks.map((task) => x.tasks[task].name), 13.5) + 20; // in bold
+    const side = Math.min(Math.max(widest(rows.map((row) => row.left), size) + 14 + outside, names), room);
     const n = Math.max(...rows.map((row) => row.place));
     return draw(host, {
       chart: "order",

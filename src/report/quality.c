@@ -14,10 +14,10 @@ static const struct side {
     size_t offset;
     int digits;
 } sides[] = {
-    {"kl", "KL", offsetof(fb_row, kl), 3},
-    {"nll", "NLL", offsetof(fb_row, nll), 3},
-    {"em", "exact", offsetof(fb_row, em), 2},
-    {"top1", "same top token", offsetof(fb_row, top1), 2},
+    {"kl", "KL, nat", offsetof(fb_row, kl), 3},
+    {"nll", "NLL, nat", offsetof(fb_row, nll), 3},
+    {"em", "exact, share", offsetof(fb_row, em), 2},
+    {"top1", "same top token, share", offsetof(fb_row, top1), 2},
 };
 enum { N_SIDES = (int)(sizeof sides / sizeof *sides) };
 
@@ -65,9 +65,9 @@ static void panels(const fb_page *page)
     for (int t = 0; t < results->n_tasks; t++) {
         const fb_result_task *task = &results->tasks[t];
 
-        fb_html(page->out, "<div><h3>%s</h3><small>%s%s%s</small>", task->name,
-                fb_metric_words(task->metric), *task->unit == '\0' ? "" : ", ",
-                task->unit);
+        fb_html(page->out, "<div><h3>%s</h3><small>", task->name);
+        fb_html_measure(page->out, task);
+        fb_text_puts(page->out, "</small>");
         fb_page_chart(page, "quality", t);
         fb_text_puts(page->out, "</div>\n");
     }
@@ -113,10 +113,11 @@ static void numbers(const fb_page *page, int task)
     int left_out = 0;
 
     fb_page_table_open(page, "means", task);
-    fb_html(page->out, "<caption>%s: means over documents with ", t->name);
+    fb_html(page->out, "<caption><b>%s</b>: means over documents with ", t->name);
     fb_html_confidence(page);
-    fb_html(page->out, " intervals; %s%s%s, %s is better</caption>\n",
-            fb_metric_words(t->metric), *t->unit == '\0' ? "" : ", ", t->unit,
+    fb_text_puts(page->out, " intervals; ");
+    fb_html_measure(page->out, t);
+    fb_html(page->out, ", %s is better</caption>\n",
             t->lower_is_better ? "lower" : "higher");
     head(page, task);
     for (int b = 0; b < page->results->n_budgets; b++) {
@@ -142,10 +143,11 @@ static void numbers(const fb_page *page, int task)
 void fb_page_quality(fb_page *page)
 {
     fb_page_open(page, "quality", "Quality against budget");
-    fb_text_puts(page->out,
-                 "<p>Every rule starts as the full cache and loses as memory shrinks. "
-                 "What the oracle keeps shows the room that is left; the baseline is "
-                 "the floor that a rule has to beat.</p>\n");
+    fb_html(page->out,
+            "<p>Every rule starts as the full cache and loses as memory shrinks. What "
+            "the oracle keeps shows the room that is left; %s is the floor that a rule "
+            "has to beat.</p>\n",
+            fb_page_baseline(page));
     chips(page);
     panels(page);
     fb_text_puts(page->out,

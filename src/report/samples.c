@@ -149,8 +149,9 @@ static void samples_of(const fb_page *page, int task, struct candidate *list)
 
     if (n == 0) return;
     fb_page_table_open(page, "samples", task);
-    fb_html(page->out, "<caption><b>%s</b>: %s at ", page->results->tasks[task].name,
-            fb_metric_words(page->results->tasks[task].metric));
+    fb_html(page->out, "<caption><b>%s</b>: ", page->results->tasks[task].name);
+    fb_html_measure(page->out, &page->results->tasks[task]);
+    fb_text_puts(page->out, ", at ");
     fb_page_budget(page);
     fb_html(page->out, ", %s is better; %d of %d %s</caption>\n",
             page->results->tasks[task].lower_is_better ? "lower" : "higher", shown, n,

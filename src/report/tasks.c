@@ -99,7 +99,7 @@ static void body(const fb_page *page)
         const int r = page->order[i];
 
         if (fb_page_is_full(page, r)) continue;
-        fb_text_puts(page->out, "<tr><th scope=\"row\">");
+        fb_text_puts(page->out, "<tr><th scope=\"row\" class=\"marked\">");
         fb_html_swatch(page, r);
         fb_text_puts(page->out, " ");
         fb_html_rule(page, r);
@@ -118,23 +118,25 @@ void fb_page_tasks(fb_page *page)
 {
     if (!has_shares(page)) return;
     fb_page_open(page, "tasks", "By task");
-    fb_text_puts(page->out,
-                 "<p>Share of the baseline's distance to the full cache that a rule "
-                 "removes, in %: 100 is the full cache, 0 is the baseline, below 0 is "
-                 "worse than the baseline.</p>\n");
+    fb_html(page->out,
+            "<p>Share of the distance from %s to the full cache that a rule removes, "
+            "in %%: 100 is the full cache, 0 is %s, below 0 is worse.</p>\n",
+            fb_page_baseline(page), fb_page_baseline(page));
     fb_page_table_open(page, "heat", 0);
     head(page);
     body(page);
-    fb_page_table_close(page, "heat", 0);
-    fb_text_puts(
+    fb_page_table_end(page);
+    fb_html(
         page->out,
         "<p class=\"key\"><span><i style=\"background:rgb(var(--good)/.72)\"></i>"
         "nearer to full</span><span><i style=\"background:rgb(var(--bad)/.72)\">"
-        "</i>worse than the baseline</span><span><i class=\"hatch\"></i>hatched: "
-        "not distinguishable from the baseline (Holm), nothing left to choose, or "
-        "above the compute quota</span></p>\n"
+        "</i>worse than %s</span><span><i class=\"hatch\"></i>hatched: not "
+        "distinguishable from %s (Holm), nothing left to choose, or above the compute "
+        "quota</span></p>\n"
         "<p class=\"cap\">Colour stops at \xC2\xB1"
         "100, the number does not. Tasks "
-        "are not averaged: their units differ.</p>\n");
+        "are not averaged: their units differ.</p>\n",
+        fb_page_baseline(page), fb_page_baseline(page));
+    fb_page_table_copy(page, "heat", 0);
     fb_page_close(page);
 }

@@ -44,6 +44,17 @@ static void all_conditions(const fb_page *page, const fb_json *held)
     fb_page_table_close(page, "trust", 0);
 }
 
+/* "25%" as the budget is written everywhere else on the page. */
+static void name_of(const fb_page *page, const char *asked)
+{
+    for (int b = 0; b < page->results->n_budgets; b++)
+        if (strcmp(page->results->budgets[b].asked, asked) == 0) {
+            fb_html_budget(page->out, &page->results->budgets[b]);
+            return;
+        }
+    fb_html_text(page->out, asked);
+}
+
 /* The highest use that any cell made of each budget. */
 static void budgets(const fb_page *page, const fb_json *used)
 {
@@ -56,8 +67,9 @@ static void budgets(const fb_page *page, const fb_json *used)
         if (!fb_json_real(fb_json_get(fb_json_value(m), "bytes_used"), &bytes))
             continue;
         fb_text_puts(page->out, is_first ? " " : ", ");
-        fb_say_number(page->out, 100 * bytes, 2);
-        fb_html(page->out, " %% of %s", fb_json_key(m));
+        fb_say_number(page->out, 100 * bytes, bytes == 1 ? 0 : 2);
+        fb_text_puts(page->out, "\xC2\xA0% at ");
+        name_of(page, fb_json_key(m));
         is_first = false;
     }
     fb_text_puts(page->out, ".</p>\n");
@@ -73,7 +85,11 @@ static void verdict(const fb_page *page)
             r->class_reasons[0] == '\0' ? "" : ": ", r->class_reasons,
             fb_text_string(&words));
     fb_text_clear(&words);
-    if (r->verified != NULL) fb_html(page->out, " (on %s)", r->verified);
+    if (r->verified != NULL) {
+        fb_text_puts(page->out, " (on ");
+        fb_html_date(page->out, r->verified);
+        fb_text_puts(page->out, ")");
+    }
     fb_html(
         page->out,
         ". To check it, with the results file at hand: <span class=\"mono\">flexbudget "

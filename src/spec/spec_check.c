@@ -1,5 +1,5 @@
-/* spec_check.c - settings become rules, tasks, budgets, seeds; all that can be refused
- * before a model is opened is refused here.
+/* spec_check.c - settings become tasks, budgets, seeds, and rules (spec_rules.c); all that can
+ * be refused before a model is opened is refused here.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -31,203 +31,30 @@ void fb_spec_forget(fb_spec *spec)
     fb_rule_files_clear(&spec->files);
 }
 
-/* Tells problems one by one and remembers the first status. */
-typedef struct check {
-    fb_spec *spec;
-    fb_report *report;
-    void *self;
-    fb_status first;
-} check;
-
-static void found(check *c, fb_status status)
+void fb_spec_found(fb_spec_checker *c, fb_status status)
 {
     if (status == FB_OK) return;
     if (c->first == FB_OK) c->first = status;
     if (c->report != NULL) c->report(c->self, fb_error_message());
 }
 
-/* The last sentence again, with the place of the i-th item of a setting. */
-static void found_at(check *c, fb_status status, fb_setting setting, int item)
+void fb_spec_found_at(fb_spec_checker *c, fb_status status, fb_setting setting,
+                      int item)
 {
     char sentence[1024];
 
     if (status == FB_OK) return;
     (void)snprintf(sentence, sizeof sentence, "%s", fb_error_message());
-    found(c, fb_spec_fail(c->spec, status, setting, item, "%s", sentence));
+    fb_spec_found(c, fb_spec_fail(c->spec, status, setting, item, "%s", sentence));
 }
 
-static void *list_of(check *c, int n, size_t size)
+static void *list_of(fb_spec_checker *c, int n, size_t size)
 {
     void *list = fb_zalloc(FB_ACCOUNT_other, fb_size_mul((size_t)n + 1, size));
 
-    if (list == NULL) found(c, fb_fail(FB_NO_MEMORY, "no memory for an experiment"));
+    if (list == NULL)
+        fb_spec_found(c, fb_fail(FB_NO_MEMORY, "no memory for an experiment"));
     return list;
-}
-
-/* --- rules --- */
-
-/* In a list both separate, so a label with one of them may have swallowed the rule before
- * it. A rule without a label is printed with its expression as the label: that is read, also
- * where a quota has lowered its effort since. */
-static fb_status check_label(const fb_spec *spec, const char *label,
-                             const fb_bound_rule *rule)
-{
-    fb_bound_rule *named = NULL;
-    bool is_expression;
-    fb_status status;
-
-    if (strpbrk(label, "=,") == NULL) return FB_OK;
-    status = fb_rule_parse_with(&named, label, &spec->files);
-    if (status == FB_NO_MEMORY) return status;
-    is_expression = status == FB_OK &&
-                    (strcmp(fb_bound_rule_text(named), fb_bound_rule_text(rule)) == 0 ||
-                     (fb_values_is(&spec->values, FB_SET_compute, "matched") &&
-                      fb_bound_rule_is_lowered(rule, named)));
-    fb_bound_rule_free(named);
-    if (is_expression) return FB_OK;
-    return fb_fail(FB_USAGE,
-                   "the label '%s' has a '%c'; a label may have any "
-                   "characters but '=' and ','",
-                   label, *strpbrk(label, "=,"));
-}
-
-/* "label: expression" or an expression, which is its own label. */
-static fb_status parse_rule(const fb_spec *spec, fb_spec_rule *out, const char *text)
-{
-    const char *expression = fb_spec_rule_text(text);
-
-    out->label = fb_strdup(text);
-    if (out->label == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a rule");
-    if (expression != text) out->label[expression - text - 2] = '\0';
-    if (out->label[0] == '\0')
-        return fb_fail(FB_USAGE, "'%s': the label is empty", text);
-    FB_TRY(fb_spec_explain_file(
-        expression, fb_rule_parse_with(&out->rule, expression, &spec->files)));
-    return check_label(spec, out->label, out->rule);
-}
-
-bool fb_spec_is_reference(const fb_spec *spec, int rule)
-{
-    const fb_bound_rule *bound = spec->rules[rule].rule;
-
-    return !fb_bound_rule_scores(bound) || !fb_bound_rule_is_deployable(bound) ||
-           strcmp(spec->rules[rule].label,
-                  fb_values_text(&spec->values, FB_SET_reference)) == 0;
-}
-
-int fb_spec_find_rule(const fb_spec *spec, const char *label)
-{
-    for (int i = 0; i < spec->n_rules; i++)
-        if (strcmp(spec->rules[i].label, label) == 0) return i;
-    return -1;
-}
-
-static fb_status add_rule(fb_spec *spec, const char *text, int item)
-{
-    fb_spec_rule rule = {.item = item};
-    fb_spec_rule *grown = fb_realloc(FB_ACCOUNT_other, spec->rules,
-                                     (size_t)(spec->n_rules + 1) * sizeof *grown);
-    fb_status status;
-
-    if (grown == NULL) return fb_fail(FB_NO_MEMORY, "no memory for rules");
-    spec->rules = grown;
-    status = parse_rule(spec, &rule, text);
-    if (status == FB_OK && fb_spec_find_rule(spec, rule.label) >= 0)
-        status = fb_fail(FB_USAGE,
-                         "rule '%s' is listed twice; give one a label: "
-                         "'other: %s'",
-                         rule.label, rule.label);
-    if (status == FB_OK) {
-        spec->rules[spec->n_rules++] = rule;
-        return FB_OK;
-    }
-    fb_free(rule.label);
-    fb_bound_rule_free(rule.rule);
-    return status;
-}
-
-/* The rules that a file's item stands for. */
-static fb_status add_file(fb_spec *spec, const char *text, int item)
-{
-    const fb_rule_file *file = NULL;
-    fb_item *items = NULL;
-    int n = 0;
-    fb_status status = fb_spec_load_file(spec, fb_spec_rule_text(text), &file);
-
-    if (status == FB_OK) status = fb_spec_expand_file(file, text, &items, &n);
-    for (int i = 0; status == FB_OK && i < n; i++)
-        status = add_rule(spec, items[i].text, item);
-    fb_items_free(items, n);
-    return status;
-}
-
-/* Before any expression is read: the names of a file are known in all of them. That a file
- * of `rules` cannot be loaded is told in its turn. */
-static void load_files(check *c)
-{
-    const fb_value *files = &c->spec->values.value[FB_SET_rule_files];
-    const fb_value *rules = &c->spec->values.value[FB_SET_rules];
-    const fb_rule_file *file = NULL;
-
-    for (int i = 0; i < files->n; i++)
-        found_at(c, fb_spec_load_file(c->spec, files->items[i].text, &file),
-                 FB_SET_rule_files, i);
-    for (int i = 0; i < rules->n; i++) {
-        const char *text = fb_spec_rule_text(rules->items[i].text);
-        fb_status status = FB_OK;
-
-        if (fb_rule_is_file(text)) status = fb_spec_load_file(c->spec, text, &file);
-        (void)status;
-    }
-}
-
-static void check_rules(check *c)
-{
-    fb_spec *spec = c->spec;
-    const fb_value *value = &spec->values.value[FB_SET_rules];
-
-    if (value->n == 0) {
-        found(c, fb_fail(FB_USAGE, "no rules given\nhelp: flexbudget rules lists "
-                                   "them, for --rules full,random,snapkv"));
-        return;
-    }
-    load_files(c);
-    for (int i = 0; i < value->n; i++) {
-        const char *text = value->items[i].text;
-
-        found_at(c, (fb_rule_is_file(text) ? add_file : add_rule)(spec, text, i),
-                 FB_SET_rules, i);
-    }
-    if (spec->n_rules == 0 && c->first == FB_OK)
-        found_at(c,
-                 fb_fail(FB_USAGE, "no rule in it stands alone; name one and what goes "
-                                   "in its brackets"),
-                 FB_SET_rules, 0);
-}
-
-/* The label as given, else `random`, else the first rule that evicts and could be
- * deployed. */
-static void check_baseline(check *c)
-{
-    fb_spec *spec = c->spec;
-    const char *asked = fb_values_text(&spec->values, FB_SET_baseline);
-    const char *reference = fb_values_text(&spec->values, FB_SET_reference);
-    int at = fb_spec_find_rule(spec, asked);
-
-    if (spec->n_rules == 0 || c->first != FB_OK) return;
-    if (at < 0 && strcmp(asked, "auto") != 0)
-        found_at(c, fb_fail(FB_USAGE, "baseline '%s' is not one of the rules", asked),
-                 FB_SET_baseline, 0);
-    if (strcmp(reference, "full") != 0 && fb_spec_find_rule(spec, reference) < 0)
-        found_at(c,
-                 fb_fail(FB_USAGE, "reference '%s' is not one of the rules", reference),
-                 FB_SET_reference, 0);
-    if (at < 0) at = fb_spec_find_rule(spec, "random");
-    for (int i = 0; at < 0 && i < spec->n_rules; i++)
-        if (!fb_bound_rule_choices(spec->rules[i].rule)->keeps_all &&
-            fb_bound_rule_is_deployable(spec->rules[i].rule))
-            at = i;
-    spec->baseline = spec->rules[at < 0 ? 0 : at].label;
 }
 
 /* --- tasks --- */
@@ -271,14 +98,15 @@ static fb_status check_listed(const fb_spec *spec, const fb_bound_task *task,
     return status;
 }
 
-static void check_tasks(check *c)
+static void check_tasks(fb_spec_checker *c)
 {
     fb_spec *spec = c->spec;
     const fb_value *value = &spec->values.value[FB_SET_tasks];
 
     if (value->n == 0) {
-        found(c, fb_fail(FB_USAGE, "no tasks given\nhelp: flexbudget tasks lists "
-                                   "them, for --tasks recall"));
+        fb_spec_found(c,
+                      fb_fail(FB_USAGE, "no tasks given\nhelp: flexbudget tasks lists "
+                                        "them, for --tasks recall"));
         return;
     }
     spec->tasks = list_of(c, value->n, sizeof(fb_bound_task *));
@@ -292,7 +120,7 @@ static void check_tasks(check *c)
             spec->n_tasks++;
             continue;
         }
-        found_at(c, status, FB_SET_tasks, i);
+        fb_spec_found_at(c, status, FB_SET_tasks, i);
         fb_bound_task_free(*task);
         *task = NULL;
     }
@@ -373,17 +201,19 @@ static bool some_rule_evicts(const fb_spec *spec)
     return false;
 }
 
-static void check_budgets(check *c)
+static void check_budgets(fb_spec_checker *c)
 {
     const fb_value *value = &c->spec->values.value[FB_SET_budgets];
 
     if (value->n == 0 && some_rule_evicts(c->spec))
-        found(c, fb_fail(FB_USAGE, "no budgets given\nhelp: --budgets 10%%,25%%"));
+        fb_spec_found(c,
+                      fb_fail(FB_USAGE, "no budgets given\nhelp: --budgets 10%%,25%%"));
     for (int i = 0; i < value->n; i++)
-        found_at(c, expand_budget(c->spec, value->items[i].text), FB_SET_budgets, i);
+        fb_spec_found_at(c, expand_budget(c->spec, value->items[i].text),
+                         FB_SET_budgets, i);
 }
 
-static void check_seeds(check *c)
+static void check_seeds(fb_spec_checker *c)
 {
     fb_spec *spec = c->spec;
     const fb_value *value = &spec->values.value[FB_SET_seeds];
@@ -395,15 +225,15 @@ static void check_seeds(check *c)
 
         for (int j = 0; j < spec->n_seeds; j++)
             if (spec->seeds[j] == seed)
-                found_at(c,
-                         fb_fail(FB_USAGE, "seed %llu is listed twice",
-                                 (unsigned long long)seed),
-                         FB_SET_seeds, i);
+                fb_spec_found_at(c,
+                                 fb_fail(FB_USAGE, "seed %llu is listed twice",
+                                         (unsigned long long)seed),
+                                 FB_SET_seeds, i);
         spec->seeds[spec->n_seeds++] = seed;
     }
 }
 
-static void check_protect(check *c)
+static void check_protect(fb_spec_checker *c)
 {
     const char *text = fb_values_text(&c->spec->values, FB_SET_protect);
     fb_protect *protect = &c->spec->protect;
@@ -415,7 +245,7 @@ static void check_protect(check *c)
         protect->kind = FB_PROTECT_PUBLISHED;
     } else {
         protect->kind = FB_PROTECT_EXPERIMENT;
-        found(c, fb_parse_protect(text, &protect->sink, &protect->recent));
+        fb_spec_found(c, fb_parse_protect(text, &protect->sink, &protect->recent));
     }
 }
 
@@ -441,38 +271,42 @@ static fb_status check_name(const char *name)
     return FB_OK;
 }
 
-static void check_model(check *c)
+static void check_model(fb_spec_checker *c)
 {
     if (fb_values_text(&c->spec->values, FB_SET_model)[0] == '\0')
-        found(c, fb_fail(FB_USAGE, "no model given\nhelp: --model FILE, or --model "
-                                   "builtin for the one inside the program"));
+        fb_spec_found(c, fb_fail(FB_USAGE,
+                                 "no model given\nhelp: --model FILE, or --model "
+                                 "builtin for the one inside the program"));
 }
 
 /* What only one of the backends can do. */
-static void check_backend(check *c)
+static void check_backend(fb_spec_checker *c)
 {
     const fb_values *values = &c->spec->values;
     const char *isa = fb_values_text(values, FB_SET_isa);
 
     if (!fb_spec_is_torch(c->spec) && fb_spec_precision(c->spec) != FB_F32)
-        found_at(c,
-                 fb_fail(FB_USAGE,
-                         "precision %s is for a device of torch; device cpu has f32\n"
-                         "help: --device torch:cpu, or leave the precision out",
-                         fb_values_text(values, FB_SET_precision)),
-                 FB_SET_precision, 0);
+        fb_spec_found_at(
+            c,
+            fb_fail(FB_USAGE,
+                    "precision %s is for a device of torch; device cpu has f32\n"
+                    "help: --device torch:cpu, or leave the precision out",
+                    fb_values_text(values, FB_SET_precision)),
+            FB_SET_precision, 0);
     if (fb_spec_is_torch(c->spec) && strcmp(isa, "auto") != 0)
-        found_at(c,
-                 fb_fail(FB_USAGE,
-                         "isa %s is for device cpu; PyTorch chooses its kernels itself",
-                         isa),
-                 FB_SET_isa, 0);
+        fb_spec_found_at(
+            c,
+            fb_fail(FB_USAGE,
+                    "isa %s is for device cpu; PyTorch chooses its kernels itself",
+                    isa),
+            FB_SET_isa, 0);
     if (fb_spec_is_torch(c->spec) && fb_spec_weights(c->spec) == FB_WEIGHTS_RESIDENT)
-        found_at(c,
-                 fb_fail(FB_USAGE,
-                         "weights resident is for device cpu; PyTorch holds them in "
-                         "the precision asked for"),
-                 FB_SET_weights, 0);
+        fb_spec_found_at(
+            c,
+            fb_fail(FB_USAGE,
+                    "weights resident is for device cpu; PyTorch holds them in "
+                    "the precision asked for"),
+            FB_SET_weights, 0);
 }
 
 /* --- what streaming cannot do (yet) --- */
@@ -492,41 +326,19 @@ bool fb_spec_keeps_scores(const fb_spec *spec)
     return fb_values_is(&spec->values, FB_SET_rescore, "new");
 }
 
-/* A rule that makes an order of its own at each eviction has no number to keep. */
-static fb_status check_rescore(const fb_spec *spec, const fb_bound_rule *rule)
-{
-    if (!fb_spec_keeps_scores(spec) || !fb_bound_rule_chooses(rule)) return FB_OK;
-    return fb_fail(
-        FB_USAGE,
-        "rule '%s' makes an order of all entries at each eviction, and has no "
-        "one score an entry that could be kept\nhelp: leave it out, or "
-        "--rescore all",
-        fb_bound_rule_text(rule));
-}
-
-static fb_status check_streams(const fb_bound_rule *rule)
-{
-    if (fb_bound_rule_streams(rule)) return FB_OK;
-    return fb_fail(
-        FB_USAGE,
-        "rule '%s' cannot evict while a text comes in\nhelp: leave it out, or "
-        "--protocol prefill",
-        fb_bound_rule_text(rule));
-}
-
 /* A setting of streams under protocol prefill. */
-static void check_unused(check *c, fb_setting setting, const char *name,
+static void check_unused(fb_spec_checker *c, fb_setting setting, const char *name,
                          const char *reason)
 {
     if (fb_values_is(&c->spec->values, (int)setting, fb_settings()[setting].initial))
         return;
-    found_at(
+    fb_spec_found_at(
         c,
         fb_fail(FB_USAGE, "%s has no meaning under protocol prefill, %s", name, reason),
         setting, 0);
 }
 
-static void check_protocol(check *c)
+static void check_protocol(fb_spec_checker *c)
 {
     const fb_values *values = &c->spec->values;
 
@@ -538,69 +350,45 @@ static void check_protocol(check *c)
         return;
     }
     if (!fb_values_is(values, FB_SET_query, "agnostic"))
-        found_at(c,
-                 fb_fail(FB_USAGE,
-                         "query aware needs the question before the eviction; under "
-                         "protocol stream the text comes first"),
-                 FB_SET_query, 0);
-    for (int i = 0; i < c->spec->n_rules; i++) {
-        const fb_spec_rule *rule = &c->spec->rules[i];
-
-        found_at(c, check_streams(rule->rule), FB_SET_rules, rule->item);
-        found_at(c, check_rescore(c->spec, rule->rule), FB_SET_rules, rule->item);
-    }
+        fb_spec_found_at(
+            c,
+            fb_fail(FB_USAGE,
+                    "query aware needs the question before the eviction; under "
+                    "protocol stream the text comes first"),
+            FB_SET_query, 0);
+    fb_spec_check_streams(c);
 }
 
 fb_status fb_spec_check(fb_spec *spec, fb_report *report, void *self)
 {
-    check c = {spec, report, self, FB_OK};
+    fb_spec_checker c = {spec, report, self, FB_OK};
 
     fb_spec_forget(spec);
     check_model(&c);
     check_backend(&c);
-    found_at(&c, check_name(fb_values_text(&spec->values, FB_SET_name)), FB_SET_name,
-             0);
+    fb_spec_found_at(&c, check_name(fb_values_text(&spec->values, FB_SET_name)),
+                     FB_SET_name, 0);
     check_protect(&c);
-    check_rules(&c);
+    fb_spec_check_rules(&c);
     check_protocol(&c);
     check_tasks(&c);
-    check_baseline(&c);
+    fb_spec_check_baseline(&c);
     check_budgets(&c);
     check_seeds(&c);
     return c.first;
 }
 
-static bool is_reference(const fb_bound_rule *rule)
-{
-    return fb_bound_rule_choices(rule)->reference != FB_REFERENCE_NONE;
-}
-
-/* The future that such a rule looks at is the question and its right answer. */
-static void check_deployable(check *c, const char *without)
-{
-    for (int i = 0; i < c->spec->n_rules; i++)
-        if (is_reference(c->spec->rules[i].rule))
-            found(c, fb_fail(FB_UNSUPPORTED,
-                             "'%s' is a row that rules are compared with in an "
-                             "experiment\nhelp: flexbudget run has them",
-                             c->spec->rules[i].label));
-        else if (!fb_bound_rule_is_deployable(c->spec->rules[i].rule))
-            found(c,
-                  fb_fail(FB_UNSUPPORTED, "rule '%s' looks at the right answer, and %s",
-                          c->spec->rules[i].label, without));
-}
-
 fb_status fb_spec_check_question(fb_spec *spec, const char *without, fb_report *report,
                                  void *self)
 {
-    check c = {spec, report, self, FB_OK};
+    fb_spec_checker c = {spec, report, self, FB_OK};
 
     fb_spec_forget(spec);
     check_model(&c);
     check_backend(&c);
     check_protect(&c);
-    check_rules(&c);
-    check_deployable(&c, without);
+    fb_spec_check_rules(&c);
+    fb_spec_check_deployable(&c, without);
     check_budgets(&c);
     check_seeds(&c);
     return c.first;

@@ -12,6 +12,31 @@ void fb_spec_forget(fb_spec *spec);
 /* FB_USAGE with the nearest key. */
 fb_status fb_spec_unknown_key(const char *key);
 
+/* --- problems (spec_check.c) --- */
+
+/* Tells problems one by one and remembers the first status. */
+typedef struct fb_spec_checker {
+    fb_spec *spec;
+    fb_report *report;
+    void *self;
+    fb_status first;
+} fb_spec_checker;
+
+void fb_spec_found(fb_spec_checker *c, fb_status status);
+/* The last sentence again, with the place of the i-th item of a setting. */
+void fb_spec_found_at(fb_spec_checker *c, fb_status status, fb_setting setting,
+                      int item);
+
+/* --- rules (spec_rules.c) --- */
+
+/* Settings become spec->rules; one of them spec->baseline, if no problem was found. */
+void fb_spec_check_rules(fb_spec_checker *c);
+void fb_spec_check_baseline(fb_spec_checker *c);
+/* Of rules that are read: whether all can stream; whether a question may come without its
+ * right answer. */
+void fb_spec_check_streams(fb_spec_checker *c);
+void fb_spec_check_deployable(fb_spec_checker *c, const char *without);
+
 /* --- files of rules (spec_files.c) --- */
 
 /* "label: text" or a text that is its own label: the text. */

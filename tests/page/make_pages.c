@@ -91,6 +91,23 @@ static void pages_of_odd_experiments(void **state)
     write_page("names.html", names);
 }
 
+/* Names of tasks that a phone has hardly room for. */
+static void page_of_tasks(void **state)
+{
+    static const char *const names[] = {"recall:filler=live", "recall:filler=inert"};
+    char path[4096];
+    fake *f = fake_new(usual);
+    const fb_analysis *analysis = &f->analysis;
+
+    (void)state;
+    assert_non_null(f);
+    for (int t = 0; t < usual.tasks; t++)
+        f->tasks[t].name = names[t];
+    path_of(path, "tasks.html");
+    assert_ok(fb_report_write(path, &analysis, 1, NULL));
+    fake_free(f);
+}
+
 /* The second one compares rules that are all the same: A against A. */
 static void page_of_two_experiments(void **state)
 {
@@ -116,11 +133,9 @@ static void page_of_two_experiments(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(measured_page),
-        cmocka_unit_test(smallest_page),
-        cmocka_unit_test(largest_page),
-        cmocka_unit_test(pages_of_odd_experiments),
-        cmocka_unit_test(page_of_two_experiments),
+        cmocka_unit_test(measured_page), cmocka_unit_test(smallest_page),
+        cmocka_unit_test(largest_page),  cmocka_unit_test(pages_of_odd_experiments),
+        cmocka_unit_test(page_of_tasks), cmocka_unit_test(page_of_two_experiments),
     };
 
     if (argc != 2) return 2;

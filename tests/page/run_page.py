@@ -22,7 +22,7 @@ import traceback
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import chromium
 
-PAGES = ("measured", "two", "smallest", "small", "most", "holes", "names", "hostile")
+PAGES = ("measured", "two", "smallest", "small", "most", "holes", "names", "hostile", "tasks")
 READY = "document.documentElement.dataset.ready === '1'"
 MOST_BYTES = 3_000_000
 CHARTS = """[...document.querySelectorAll('.chart')].map(host => {
@@ -61,6 +61,12 @@ class Pages:
         return self.kept
 
 
+def check_whole_names(tab, name):
+    cut = tab.value("""[...document.querySelectorAll('.chart text')].map(t => t.textContent)
+        .filter(words => /\\.\\.\\.$|\u2026$/.test(words))""")
+    check(cut == [], f"{name}: cut: {cut}")
+
+
 def check_quiet(tab, name):
     check(tab.said() == [], f"{name}: the console says {tab.said()[:3]}")
     asked = [url for url in tab.requests() if not url.endswith(f"/{name}.html")]
@@ -95,11 +101,16 @@ def every_page_is_quiet_and_drawn_at_every_width(pages):
 
 def names_of_rules_stay_whole_on_a_phone(pages):
     tab = pages.open("measured", width=380)
-    cut = tab.value("""[...document.querySelectorAll('.chart text')].map(t => t.textContent)
-        .filter(words => /\\.\\.\\.$|\u2026$/.test(words))""")
-    check(cut == [], f"cut: {cut}")
+    check_whole_names(tab, "measured")
     check(tab.value("document.documentElement.scrollWidth") == 380, "wider than the phone")
     check("observed_attention" in tab.value("document.querySelector('[data-chart=order]').textContent"), "order")
+    tab.close()
+
+
+def names_of_tasks_stay_whole_on_a_phone(pages):
+    tab = pages.open("tasks", width=420)
+    check("recall:filler=inert" in tab.value("document.querySelector('[data-chart=order]').textContent"), "order")
+    check_whole_names(tab, "tasks")
     tab.close()
 
 
@@ -151,7 +162,8 @@ def sentence_figure_and_chart_agree(pages):
     order = tab.value("document.querySelector('[data-chart=order] svg').textContent")
     check("No rule wins both" in words, words)
     check("KL −1.68 nat, −1.96 to −1.38, p < 0.001" in words, words)
-    check("16 documents of about 504 tokens" in words and "16 × 504 tokens" in words, words)
+    check("16 × 504 tokens" in words and "Measured on" not in words, words)
+    check(words.count("at 20 % of the cache") == 2, words)  # the sentence, the paragraph
     check("6 of 16 answers right" in words and "4.4 MiB of 22.2 MiB" in words, words)
     check("−1.68" in forest and "keydiff" in forest, forest)
     check("0.64" in order and "0.076" in order, order)
@@ -302,7 +314,8 @@ def the_keys_j_and_k_walk_through_samples(pages):
 
 
 TESTS = [
-    every_page_is_quiet_and_drawn_at_every_width, names_of_rules_stay_whole_on_a_phone, pages_stay_small,
+    every_page_is_quiet_and_drawn_at_every_width, names_of_rules_stay_whole_on_a_phone,
+    names_of_tasks_stay_whole_on_a_phone, pages_stay_small,
     tables_hold_the_numbers_of_compare, sentence_figure_and_chart_agree,
     class_and_signature_are_explained,
     a_chosen_budget_changes_page_charts_and_address, rules_can_be_switched_off,

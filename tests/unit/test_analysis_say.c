@@ -204,6 +204,8 @@ static void a_reversal_is_told_with_both_ends(void **state)
     add[7] = -1; /* now x leads in both */
     expect_headline(&trial,
                     "x keeps most on needle and continuation at 50 % of the cache.");
+    expect_in_paragraph(&trial, "On needle at 50 % of the cache, x (KL ");
+    expect_in_paragraph(&trial, ". On continuation, x (KL "); /* the same budget */
     add[7] = 0;
     add[8] = -1;
     expect_headline(&trial, "No rule wins both: x leads on needle; y leads on "

@@ -82,6 +82,25 @@ static void what_is_no_number_is_a_dash(void **state)
     expect(&text, "<td data-v=\"\">\u2013</td>");
     fb_html_interval_cell(&text, (fb_interval){(double)NAN, 1}, 2, false);
     expect(&text, "<td></td>");
+    fb_html_bytes_cell(&text, (double)NAN);
+    expect(&text, "<td data-v=\"\">\u2013</td>");
+    fb_html_share_cell(&text, (double)NAN);
+    expect(&text, "<td data-v=\"\">\u2013</td>");
+}
+
+static void shares_are_percents_and_days_have_names(void **state)
+{
+    fb_text text = {0};
+
+    (void)state;
+    fb_html_share_cell(&text, 0.125);
+    expect(&text, "<td data-v=\"0.125\">12\u00a0%</td>");
+    fb_html_share_cell(&text, 0.0625);
+    expect(&text, "<td data-v=\"0.0625\">6.2\u00a0%</td>");
+    fb_html_date(&text, "2026-11-29T17:14:04Z");
+    expect(&text, "29 November 2026");
+    fb_html_date(&text, "some <day>");
+    expect(&text, "some &lt;day&gt;");
 }
 
 static void json_in_a_script_has_no_less_sign(void **state)
@@ -115,6 +134,7 @@ int main(void)
         cmocka_unit_test(numbers_stay_with_their_units),
         cmocka_unit_test(cells_show_few_digits_and_carry_all),
         cmocka_unit_test(what_is_no_number_is_a_dash),
+        cmocka_unit_test(shares_are_percents_and_days_have_names),
         cmocka_unit_test(json_in_a_script_has_no_less_sign),
         cmocka_unit_test(a_cut_never_parts_a_character),
     };

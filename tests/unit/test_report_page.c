@@ -127,16 +127,27 @@ static void hostile_words_never_become_markup(void **state)
 static void every_part_is_there_without_a_script(void **state)
 {
     static const char *const parts[] = {
-        "id=\"e1-answer\"",          "id=\"e1-quality\"",
-        "id=\"e1-differences\"",     "id=\"e1-tasks\"",
-        "id=\"e1-samples\"",         "id=\"e1-all\"",
-        "id=\"e1-t-means-1\"",       "id=\"e1-t-samples-1\"",
-        "id=\"e1-t-differences-0\"", "id=\"e1-t-bytes-0\"",
-        "observed_<wbr>attention",   "fb1|m:3f2a9c",
-        "data-chart=\"order\"",      "data-chart=\"quality\"",
-        "data-chart=\"forest\"",     "prefill, question not",
-        "id=\"e1-memory\"",          "id=\"e1-t-memory-0\"",
-        "id=\"e1-t-accounts-1\"",    "of the full cache: the budget bounds what stays",
+        "id=\"e1-answer\"",
+        "id=\"e1-quality\"",
+        "id=\"e1-differences\"",
+        "id=\"e1-tasks\"",
+        "id=\"e1-samples\"",
+        "id=\"e1-all\"",
+        "id=\"e1-t-means-1\"",
+        "id=\"e1-t-samples-1\"",
+        "id=\"e1-t-differences-0\"",
+        "id=\"e1-t-bytes-0\"",
+        "observed_<wbr>attention",
+        "fb1|<wbr>m:3f2a9c",
+        "data-chart=\"order\"",
+        "data-chart=\"quality\"",
+        "data-chart=\"forest\"",
+        "prefill, question not",
+        "id=\"e1-memory\"",
+        "id=\"e1-t-memory-0\"",
+        "id=\"e1-t-accounts-1\"",
+        "of the full cache: the budget bounds what stays",
+        "Mean KL to the full cache, nat (task_0); f1, points (task_1); best",
     };
     char *html;
     const char *end;
@@ -146,6 +157,43 @@ static void every_part_is_there_without_a_script(void **state)
     end = end_of_body(html);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (count(html, end, parts[i]) == 0) fail_msg("the page has no %s", parts[i]);
+    fb_free(html);
+}
+
+/* Beside the full cache all rules hold the same, and then one holds a byte more. */
+static void rules_that_hold_the_same_stand_in_one_row(void **state)
+{
+    fake *f = fake_new(usual);
+    const fb_analysis *analysis = &f->analysis;
+
+    (void)state;
+    for (int n_odd = 0; n_odd < 2; n_odd++) {
+        char *html;
+        const char *table, *end;
+
+        for (int t = 0; t < f->analysis.n_tables; t++)
+            for (int r = 0; r < f->tables[t].n_rows; r++)
+                if (f->tables[t].rows[r].rule == 5)
+                    f->tables[t].rows[r].memory[0][FB_ACCOUNT_kv] += n_odd;
+        assert_ok(fb_report_html(&html, &analysis, 1, NULL));
+        table = strstr(html, "id=\"e1-t-memory-0\"");
+        assert_non_null(table);
+        end = strstr(table, "</table>");
+        assert_int_equal(count(table, end, "<th scope=\"row\">"), 2 + n_odd);
+        assert_int_equal(count(table, end, "</span>, <span"), 8 - n_odd);
+        fb_free(html);
+    }
+    fake_free(f);
+}
+
+/* What bounds both tasks alike is said below them, not below each. */
+static void what_the_budget_bounds_is_said_once(void **state)
+{
+    char *html;
+
+    (void)state;
+    make_page(&html, usual, NULL);
+    assert_int_equal(count(html, end_of_body(html), "the budget bounds what stays"), 1);
     fb_free(html);
 }
 
@@ -331,6 +379,8 @@ int main(void)
         cmocka_unit_test(the_policy_names_both_scripts_by_their_hash),
         cmocka_unit_test(hostile_words_never_become_markup),
         cmocka_unit_test(every_part_is_there_without_a_script),
+        cmocka_unit_test(rules_that_hold_the_same_stand_in_one_row),
+        cmocka_unit_test(what_the_budget_bounds_is_said_once),
         cmocka_unit_test(intervals_of_few_documents_have_a_caveat),
         cmocka_unit_test(a_rule_is_called_first_only_if_it_beats_the_baseline),
         cmocka_unit_test(as_many_samples_as_asked_for_are_shown),
