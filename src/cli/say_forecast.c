@@ -104,24 +104,37 @@ static void add_memory(const fb_forecast *f, fb_text *out)
 
 /* --- rules --- */
 
-static const double LEAST_EXTRA = 0.0001; /* less is not told apart */
+static const double LEAST_SHARE = 0.0001; /* less is not told apart */
+
+static void add_share(double share, fb_text *rows)
+{
+    if (share > 0 && share < LEAST_SHARE)
+        fb_text_puts(rows, "\t<0.01 %");
+    else
+        fb_text_printf(rows, "\t%.3g %%", 100 * share);
+}
 
 static void add_rules(const fb_forecast *f, fb_text *out)
 {
     fb_text rows = {0};
 
-    fb_text_printf(&rows, "  rule\twork beside the plain pass over the context%s\n",
-                   f->like.streams && f->n_budgets > 1 ? ", largest budget" : "");
+    fb_text_printf(out,
+                   "  work of rules beside the plain pass over the context, here and "
+                   "where a kernel keeps no attention%s\n",
+                   f->like.streams && f->n_budgets > 1 ? "; largest budget" : "");
+    fb_text_puts(&rows, "  rule\textra FLOPs\tfused\n");
     for (int r = 0; r < f->n_rules; r++) {
         const fb_forecast_rule *rule = &f->rules[r];
 
-        if (rule->reason != NULL)
-            fb_text_printf(&rows, "  %s\t-: %.*s\n", rule->label,
-                           (int)strcspn(rule->reason, "\n"), rule->reason);
-        else if (rule->extra > 0 && rule->extra < LEAST_EXTRA)
-            fb_text_printf(&rows, "  %s\t<0.01 %%\n", rule->label);
-        else
-            fb_text_printf(&rows, "  %s\t%.3g %%\n", rule->label, 100 * rule->extra);
+        fb_text_printf(&rows, "  %s", rule->label);
+        if (rule->reason != NULL) {
+            fb_text_printf(&rows, "\t-\t-\t%.*s", (int)strcspn(rule->reason, "\n"),
+                           rule->reason);
+        } else {
+            add_share(rule->extra, &rows);
+            add_share(rule->fused, &rows);
+        }
+        fb_text_puts(&rows, "\n");
     }
     fb_align(fb_text_string(&rows), out);
     fb_text_clear(&rows);
@@ -171,7 +184,8 @@ static void add_rules_json(const fb_forecast *f, fb_text *out)
         fb_text_puts(out, r == 0 ? "{\"rule\": " : ", {\"rule\": ");
         fb_json_add_string(out, f->rules[r].label);
         if (f->rules[r].reason == NULL) {
-            fb_text_printf(out, ", \"extra\": %.9g}", f->rules[r].extra);
+            fb_text_printf(out, ", \"extra\": %.9g, \"fused\": %.9g}",
+                           f->rules[r].extra, f->rules[r].fused);
             continue;
         }
         fb_text_puts(out, ", \"reason\": ");

@@ -484,6 +484,11 @@ const fb_ledger *fb_reading_ledger(const fb_reading *reading, int rule)
     return &reading->rules[rule].ledger;
 }
 
+size_t fb_reading_again_bytes(const fb_reading *reading, int rule)
+{
+    return reading->rules[rule].again_bytes;
+}
+
 int64_t fb_reading_ns(const fb_reading *reading)
 {
     return reading->read_ns;

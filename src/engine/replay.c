@@ -25,6 +25,7 @@ typedef struct replaying {
     fb_batch_room room;
     fb_tensor *seen; /* [layers] of [heads, entries of the pieces so far]; persistent */
     fb_ledger ledger, *payer;
+    size_t bytes; /* of keys and values beside the context's, at most */
     /* The piece at work: */
     int64_t first, n; /* tokens of the context */
     fb_ids fed;       /* what is read, the piece in the end */
@@ -187,6 +188,14 @@ static fb_status run_block(replaying *r, int64_t at, int64_t t)
 
 /* --- a piece --- */
 
+static void note_bytes(replaying *r, int64_t tokens)
+{
+    const size_t tail = fb_tail_bytes(&r->reading->engine->all, tokens);
+    const size_t bytes = tail + (r->own == NULL ? 0 : fb_cache_bytes(r->own));
+
+    if (bytes > r->bytes) r->bytes = bytes;
+}
+
 static void close_piece(replaying *r)
 {
     fb_ids_clear(&r->fed);
@@ -208,6 +217,7 @@ static fb_status run_piece(replaying *r)
     FB_TRY(fb_reading_fits(engine->facts, r->reading->n + r->fed.n));
     FB_TRY(fb_tail_new(&r->tail, engine->ops, &engine->all, 1, r->fed.n));
     FB_TRY(open_shown(r));
+    note_bytes(r, r->fed.n);
     status = fb_batch_room_new(&r->room, engine, 1, chunk);
     for (int64_t at = 0; status == FB_OK && at < r->fed.n; at += chunk)
         status = run_block(r, at, fb_smaller(chunk, r->fed.n - at));
@@ -233,6 +243,7 @@ static fb_status run_draft(replaying *r)
 
     if (status == FB_OK && r->fed.n == 0)
         status = add_context(r, r->reading->n - 1, 1, &r->fed);
+    note_bytes(r, r->fed.n + r->how->draft);
     if (status == FB_OK)
         status = fb_draft(r->reading, r->full, &r->fed, r->how->draft, r->seen);
     fb_ids_clear(&r->fed);
@@ -271,6 +282,7 @@ static fb_status score(replaying *r, fb_scored_rule *rule)
     fb_status status = FB_OK;
 
     fb_ledger_add_as(&rule->ledger, FB_PHASE_context, FB_SCOPE_signal, &r->ledger);
+    rule->again_bytes = r->bytes;
     r->payer = &rule->ledger;
     for (int64_t l = 0; status == FB_OK && l < layers; l++) {
         const fb_layer_signals seen = {.replay = r->seen[l]};

@@ -86,7 +86,7 @@ static fb_status note_reason(fb_forecast_rule *rule, fb_status status)
 static fb_status tell_each(fb_forecast *out, const fb_foretell *like, int *heaviest)
 {
     fb_foretold told;
-    double most = 0;
+    double most = 0, plain;
 
     *heaviest = -1;
     for (int r = 0; r < out->n_rules; r++) {
@@ -98,8 +98,9 @@ static fb_status tell_each(fb_forecast *out, const fb_foretell *like, int *heavi
             continue;
         }
         out->plain_flops = told.plain_flops;
-        out->rules[r].extra =
-            fb_ledger_open(&told.ledger) / fb_ledger_plain(&told.ledger);
+        plain = fb_ledger_plain(&told.ledger);
+        out->rules[r].extra = fb_ledger_open(&told.ledger) / plain;
+        out->rules[r].fused = fb_ledger_fused(&told.ledger) / plain;
         if (*heaviest >= 0 && height(&told) <= most) continue;
         most = height(&told);
         *heaviest = r;
@@ -157,8 +158,9 @@ static fb_status copy_lists(fb_forecast *out, const fb_forecast_rule *rules,
     if (out->rules == NULL || out->budgets == NULL)
         return fb_fail(FB_NO_MEMORY, "no memory for a forecast");
     for (int r = 0; r < n_rules; r++)
-        out->rules[r] = (fb_forecast_rule){rules[r].label, rules[r].rule,
-                                           rules[r].n_seeds, 0, NULL};
+        out->rules[r] = (fb_forecast_rule){.label = rules[r].label,
+                                           .rule = rules[r].rule,
+                                           .n_seeds = rules[r].n_seeds};
     for (int b = 0; b < n_budgets; b++)
         out->budgets[b] = budgets[b];
     out->n_rules = n_rules;

@@ -20,9 +20,9 @@ typedef struct fb_forecast_rule {
     const char *label; /* lent */
     const fb_bound_rule *rule;
     int n_seeds; /* it is scored once for each in the same reading */
-    double
-        extra; /* FLOPs that it adds, as a share of the plain pass of its cell under the
-                     largest budget: what the quota is about */
+    /* FLOPs that it adds, as a share of the plain pass of its cell under the largest
+     * budget: what the quota is about; and where a kernel keeps no attention. */
+    double extra, fused;
     char *reason; /* why there is none of it; NULL: there is */
 } fb_forecast_rule;
 

@@ -77,9 +77,11 @@ static size_t evicting(const fb_runner *run, const fb_outcome *outcome, fb_accou
  * that are no other rule's. */
 static size_t reading(const fb_runner *run, const fb_outcome *outcome, fb_account a)
 {
-    if (a == FB_ACCOUNT_kv && !fb_run_reads(run, outcome->cell->rule, FB_READS_REPLAY))
-        return run->full_bytes + run->window_bytes;
-    return run->read.bytes[FB_PHASE_context][a];
+    const fb_entrant *entrant = fb_run_entrant(run, outcome->cell);
+
+    if (a != FB_ACCOUNT_kv) return run->read.bytes[FB_PHASE_context][a];
+    return run->full_bytes + run->window_bytes +
+           (entrant == NULL ? 0 : fb_reading_again_bytes(run->reading, entrant->index));
 }
 
 static size_t own(const fb_runner *run, const fb_outcome *outcome, int phase,

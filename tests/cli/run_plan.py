@@ -31,14 +31,18 @@ def plan(folder, *more):
     return json.loads(call(folder, "--dry-run", "--json", *more).stdout)["longest"]
 
 
-def extra(db, label):
-    """Work of signals, scores and selection, as a part of the plain pass."""
+def check_work(db, rule):
+    """Work of signals, scores and selection, as a part of the plain pass, at both prices."""
     rows = db.execute(
         "select ledger.phase, ledger.scope, sum(flops) from ledger "
         "join cell on cell.id = cell_id join rule on rule.id = rule_id where rule.label = ? "
-        "group by 1, 2", (label,)).fetchall()
+        "group by 1, 2", (rule["rule"],)).fetchall()
+    fused = db.execute("select sum(fused_flops) from cell join rule on rule.id = rule_id "
+                       "where rule.label = ?", (rule["rule"],)).fetchone()[0]
     plain = sum(f for p, s, f in rows if p == "context" and s in ("model", "attention"))
-    return sum(f for _, s, f in rows if s in ("signal", "score", "select")) / plain
+    extra = sum(f for _, s, f in rows if s in ("signal", "score", "select"))
+    assert abs(rule["extra"] - extra / plain) <= 1e-8 * extra / plain, (rule, extra / plain)
+    assert abs(rule["fused"] - fused / plain) <= 1e-8 * fused / plain, (rule, fused / plain)
 
 
 def check_stream(folder):
@@ -50,8 +54,7 @@ def check_stream(folder):
     with sqlite3.connect(pathlib.Path(folder) / "s.db") as db:
         assert len(told["rules"]) == 4
         for rule in told["rules"]:
-            ran = extra(db, rule["rule"])
-            assert abs(rule["extra"] - ran) <= 1e-8 * ran, (rule, ran)
+            check_work(db, rule)
 
 
 def check_run(folder):
@@ -60,8 +63,7 @@ def check_run(folder):
     with sqlite3.connect(pathlib.Path(folder) / "r.db") as db:
         assert len(told["rules"]) == 5
         for rule in told["rules"]:
-            ran = extra(db, rule["rule"])
-            assert abs(rule["extra"] - ran) <= 1e-8 * ran, (rule, ran)
+            check_work(db, rule)
         # a rule that reads the context again holds more: the plan has the most of any cell
         measured = db.execute("select account, max(peak_bytes) from memory where phase = "
                               "'context' and account != 'other' group by account").fetchall()

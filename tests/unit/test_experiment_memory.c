@@ -12,6 +12,12 @@ enum { MOST_CELLS = 64, ENTRY = 2 * 32 * 4, SLOTS = 2 * 2 };
     "tasks: [{recall: {tokens: 64, pairs: 8, samples: 2}}]\n"                          \
     "rules: [full, random, h2o, knorm, 'adakv(snapkv:window=8)']\n"                    \
     "budgets: [50%, 25%]\n"
+/* Each reads the context again in a way of its own. */
+#define AGAIN                                                                          \
+    "name: small\nmodel: builtin\n"                                                    \
+    "tasks: [{recall: {tokens: 64, pairs: 8, samples: 1}}]\n"                          \
+    "rules: [full, random, 'kvzip:piece=20', kvzip, kvcompose, lookahead]\n"           \
+    "budgets: [50%]\n"
 #define STREAM                                                                         \
     "name: small\nmodel: builtin\n"                                                    \
     "tasks: [{recall: {tokens: 64, pairs: 8, samples: 1}}]\n"                          \
@@ -112,20 +118,16 @@ static void a_cell_holds_what_it_keeps_and_the_tail(void **state)
 }
 
 /* Masks in the sweep or arenas, many in a batch or one. */
-static void a_cell_holds_as_much_alone_as_in_a_sweep(void **state)
+static void compare_alone(const char *text, const char *const *only, int n_only)
 {
-    static const char *const only[] = {"rule=h2o",
-                                       "rule=adakv(snapkv:window=8),budget=25%",
-                                       "rule=full", "rule=knorm,budget=50%"};
     static measured sweep[MOST_CELLS];
     int n;
 
-    (void)state;
-    measure("sweep.db", SWEEP, NULL);
+    measure("sweep.db", text, NULL);
     memcpy(sweep, all, sizeof all);
     n = n_all;
-    for (size_t i = 0; i < sizeof only / sizeof *only; i++) {
-        measure((const char *[]){"0.db", "1.db", "2.db", "3.db"}[i], SWEEP, only[i]);
+    for (int i = 0; i < n_only; i++) {
+        measure((const char *[]){"0.db", "1.db", "2.db", "3.db"}[i], text, only[i]);
         assert_true(n_all > 0);
         for (int c = 0; c < n_all; c++) {
             const measured *in = find(sweep, n, all[c].key);
@@ -135,6 +137,32 @@ static void a_cell_holds_as_much_alone_as_in_a_sweep(void **state)
             assert_string_equal(all[c].digest, in->digest);
         }
     }
+}
+
+static void a_cell_holds_as_much_alone_as_in_a_sweep(void **state)
+{
+    static const char *const only[] = {"rule=h2o",
+                                       "rule=adakv(snapkv:window=8),budget=25%",
+                                       "rule=full", "rule=knorm,budget=50%"};
+
+    (void)state;
+    compare_alone(SWEEP, only, 4);
+}
+
+static void a_rule_that_reads_again_holds_what_it_reads_itself(void **state)
+{
+    static const char *const only[] = {"rule=kvzip:piece=20", "rule=kvzip",
+                                       "rule=kvcompose", "rule=lookahead"};
+
+    (void)state;
+    compare_alone(AGAIN, only, 4);
+    measure("all.db", AGAIN, NULL);
+    assert_true(find(all, n_all, "0 kvzip:piece=20 50%")->kv[0] >
+                find(all, n_all, "0 random 50%")->kv[0]);
+    assert_true(find(all, n_all, "0 kvzip 50%")->kv[0] >
+                find(all, n_all, "0 kvcompose 50%")->kv[0]); /* says something first */
+    assert_true(find(all, n_all, "0 kvcompose 50%")->kv[0] >
+                find(all, n_all, "0 lookahead 50%")->kv[0]);
 }
 
 static void check_stream(const measured *m, bool pays)
@@ -189,6 +217,8 @@ int main(void)
                                         open_folder, close_all),
         cmocka_unit_test_setup_teardown(a_cell_holds_as_much_alone_as_in_a_sweep,
                                         open_folder, close_all),
+        cmocka_unit_test_setup_teardown(
+            a_rule_that_reads_again_holds_what_it_reads_itself, open_folder, close_all),
         cmocka_unit_test_setup_teardown(a_stream_holds_its_budget_with_its_state,
                                         open_folder, close_all),
     };
