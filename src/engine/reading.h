@@ -16,10 +16,10 @@ typedef struct fb_scored_rule {
     fb_tensor *measured; /* [layers] for an allocation over layers; FB_NONE: nothing */
     fb_tensor
         state; /* of a rule that follows the blocks of the layer at work; persistent */
-    fb_ledger ledger; /* plain pass + its signals + its scores */
+    fb_ledger ledger;   /* plain pass + its signals + its scores */
     size_t again_bytes; /* of keys and values while the context is read again for it */
     int64_t score_ns;   /* of scoring its layers */
-    bool has_failed;  /* looking ahead; left out from then on */
+    bool has_failed;    /* looking ahead; left out from then on */
 } fb_scored_rule;
 
 struct fb_reading {
