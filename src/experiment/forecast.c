@@ -86,7 +86,7 @@ static fb_status note_reason(fb_forecast_rule *rule, fb_status status)
 static fb_status tell_each(fb_forecast *out, const fb_foretell *like, int *heaviest)
 {
     fb_foretold told;
-    double most = 0, plain;
+    double most = 0;
 
     *heaviest = -1;
     for (int r = 0; r < out->n_rules; r++) {
@@ -98,9 +98,8 @@ static fb_status tell_each(fb_forecast *out, const fb_foretell *like, int *heavi
             continue;
         }
         out->plain_flops = told.plain_flops;
-        plain = fb_ledger_plain(&told.ledger);
-        out->rules[r].extra = fb_ledger_open(&told.ledger) / plain;
-        out->rules[r].fused = fb_ledger_fused(&told.ledger) / plain;
+        out->rules[r].extra = fb_ledger_open(&told.ledger) / told.plain_flops;
+        out->rules[r].fused = fb_ledger_fused(&told.ledger) / told.plain_flops;
         if (*heaviest >= 0 && height(&told) <= most) continue;
         most = height(&told);
         *heaviest = r;

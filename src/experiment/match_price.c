@@ -69,11 +69,6 @@ void fb_pricing_close(fb_pricing *pricing)
 
 /* --- a context that is read at once --- */
 
-static double share_of(const fb_ledger *ledger)
-{
-    return fb_ledger_open(ledger) / fb_ledger_plain(ledger);
-}
-
 /* With the choice that a cell makes. */
 static fb_status price_choice(fb_pricing *p, fb_reading *reading,
                               const fb_plan_document *document, int64_t k, double *out)
@@ -85,7 +80,8 @@ static fb_status price_choice(fb_pricing *p, fb_reading *reading,
                     document->protect_last, k));
     fb_ledger_add(&ledger, fb_variant_ledger(variant));
     fb_variant_free(variant);
-    *out = fmax(*out, share_of(&ledger));
+    *out =
+        fmax(*out, fb_ledger_open(&ledger) / fb_ledger_plain(fb_reading_pass(reading)));
     return FB_OK;
 }
 
@@ -142,7 +138,8 @@ static fb_status price_stream(fb_pricing *p, const fb_bound_rule *bound,
 
     if (told == NULL) return fb_fail(FB_NO_MEMORY, "no memory for a quota");
     status = fb_foretell_cell(told, &asked);
-    if (status == FB_OK) *out = fmax(*out, share_of(&told->ledger));
+    if (status == FB_OK)
+        *out = fmax(*out, fb_ledger_open(&told->ledger) / told->plain_flops);
     fb_free(told);
     return status;
 }

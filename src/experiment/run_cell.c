@@ -225,6 +225,7 @@ static fb_status add_prices(const fb_runner *run, draft *d, const fb_outcome *ou
 {
     const fb_plan_sample *sample = &run->plan->samples[outcome->cell->sample];
 
+    d->row.plain_flops = fb_ledger_plain(fb_reading_pass(run->reading));
     d->row.fused_flops = fb_ledger_fused(d->ledger);
     return fb_step_work(run->reading, outcome->variant, sample->prompt.n,
                         outcome->answer, &d->row.step_flops, &d->row.step_bytes);
@@ -483,7 +484,8 @@ fb_status fb_run_store_failure(fb_runner *run, const fb_cell *cell, const char *
     (void)snprintf(text, sizeof text, "%s", reason); /* lent until the next failure */
     row.status = "failed";
     row.reason = text;
-    row.fused_flops = row.step_flops = row.step_bytes = (double)NAN;
+    row.plain_flops = row.fused_flops = (double)NAN;
+    row.step_flops = row.step_bytes = (double)NAN;
     status = fb_store_put_cell(run->store, &row);
     if (status != FB_OK) return status;
     if (result->failed++ == 0) {

@@ -18,24 +18,28 @@ struct sums {
 /* FLOPs of a cell. */
 struct work {
     double extra;   /* that the rule caused */
-    double context; /* of the plain pass over the context */
+    double context; /* of the plain pass over the context with a full cache */
 };
 
-static fb_status read_work(struct work *out, fb_store *store, int64_t cell)
+/* Files before schema 6 have the cell's own pass alone, which with text that comes in under
+ * the budget is somewhat smaller. */
+static fb_status read_work(struct work *out, fb_store *store,
+                           const fb_result_cell *cell)
 {
+    const bool is_known = !isnan(cell->plain_flops);
     fb_store_count *counts;
     int n;
 
-    *out = (struct work){0};
+    *out = (struct work){.context = is_known ? cell->plain_flops : 0};
     if (store == NULL) return FB_OK;
-    FB_TRY(fb_store_read_counts(store, cell, &counts, &n));
+    FB_TRY(fb_store_read_counts(store, cell->id, &counts, &n));
     for (int i = 0; i < n; i++) {
         const char *scope = counts[i].scope;
 
         if (strcmp(scope, "signal") == 0 || strcmp(scope, "score") == 0 ||
             strcmp(scope, "select") == 0)
             out->extra += counts[i].flops;
-        else if (strcmp(counts[i].phase, "context") == 0 &&
+        else if (!is_known && strcmp(counts[i].phase, "context") == 0 &&
                  (strcmp(scope, "model") == 0 || strcmp(scope, "attention") == 0))
             out->context += counts[i].flops;
     }
@@ -116,7 +120,7 @@ static fb_status add_cell(struct sums *sums, const fb_result_cell *cell,
 {
     struct work work;
 
-    FB_TRY(read_work(&work, analyser->store, cell->id));
+    FB_TRY(read_work(&work, analyser->store, cell));
     add_prices(sums, cell, &work);
     sums->filled += share(cell->kept_entries, cell->budget_entries);
     sums->kept_bytes += (double)cell->kept_bytes;

@@ -79,7 +79,7 @@ static fb_status insert_cell(int64_t *id_out, fb_store *store,
         fb_value_text(cell->trace_answer),  fb_value_text(cell->trace_decode),
         fb_value_text(cell->kept_sha256),   fb_value_text(cell->digest),
         fb_value_real(cell->fused_flops),   fb_value_real(cell->step_flops),
-        fb_value_real(cell->step_bytes),
+        fb_value_real(cell->step_bytes),    fb_value_real(cell->plain_flops),
     };
 
     return fb_query_number(
@@ -89,9 +89,9 @@ static fb_status insert_cell(int64_t *id_out, fb_store *store,
         "kept_entries, kept_bytes, state_bytes, peak_bytes, tail_bytes, evicted, "
         "free_choices, fallback, shrunk, answer, answer_tokens, stop, cache_sha256, "
         "trace_context, trace_answer, trace_decode, kept_sha256, digest, fused_flops, "
-        "step_flops, step_bytes) "
+        "step_flops, step_bytes, plain_flops) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-        "?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
         values, COUNT_OF(values));
 }
 

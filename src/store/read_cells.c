@@ -59,6 +59,7 @@ static void fill_cell(fb_reader *reader, fb_result_cell *cell)
     cell->fused_flops = price(reader, 28);
     cell->step_flops = price(reader, 29);
     cell->step_bytes = price(reader, 30);
+    cell->plain_flops = price(reader, 31);
 }
 
 #define CELLS(prices)                                                                  \
@@ -73,12 +74,15 @@ static void fill_cell(fb_reader *reader, fb_result_cell *cell)
 static fb_status read_cells(fb_reader *reader, fb_result_cell *cells, int n)
 {
     fb_status status = FB_OK, closed;
-    bool has_prices;
+    bool has_prices, has_plain;
     int i = 0;
 
     FB_TRY(fb_reader_is_since(reader, 5, &has_prices));
-    fb_reader_query(reader, has_prices ? CELLS("fused_flops, step_flops, step_bytes")
-                                       : CELLS("NULL, NULL, NULL"));
+    FB_TRY(fb_reader_is_since(reader, 6, &has_plain));
+    fb_reader_query(
+        reader, has_plain    ? CELLS("fused_flops, step_flops, step_bytes, plain_flops")
+                : has_prices ? CELLS("fused_flops, step_flops, step_bytes, NULL")
+                             : CELLS("NULL, NULL, NULL, NULL"));
     while (status == FB_OK && i < n && fb_query_next(&reader->query)) {
         status = refer(reader, &cells[i]);
         fill_cell(reader, &cells[i++]);

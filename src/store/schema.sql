@@ -1,4 +1,4 @@
--- schema.sql - the tables of a results file (user_version 5).
+-- schema.sql - the tables of a results file (user_version 6).
 --
 -- One file may hold several experiments, which share rows. A row is found again by what
 -- it is, never by its id: each table has one unique index over its identity. Of models,
@@ -9,7 +9,7 @@
 -- SPDX-License-Identifier: MIT
 
 PRAGMA application_id = 0x46425544; -- 'FBUD'
-PRAGMA user_version = 5;
+PRAGMA user_version = 6;
 
 CREATE TABLE experiment (
     id            INTEGER PRIMARY KEY,
@@ -150,6 +150,7 @@ CREATE TABLE cell (
     fused_flops    REAL,                   -- of the rule, with a kernel that keeps no attention
     step_flops     REAL,                   -- of the first token of an answer
     step_bytes     REAL,
+    plain_flops    REAL,                   -- of reading the context with a full cache
     UNIQUE (experiment_id, model_id, sample_id, rule_id, budget_id, seed)
 ) STRICT;
 
@@ -239,7 +240,7 @@ SELECT experiment.name AS experiment, model.name AS model, task.name AS task,
        score.metric, score.value, task.unit, score.metric = task.metric AS is_primary,
        cell.digest, experiment.spec_sha256, task.params AS task_params,
        task.data_sha256 AS task_data, cell.fused_flops, cell.step_flops,
-       cell.step_bytes
+       cell.step_bytes, cell.plain_flops
 FROM cell
 JOIN experiment ON experiment.id = cell.experiment_id
 JOIN model ON model.id = cell.model_id

@@ -18,7 +18,7 @@
 
 #include <stdbool.h>
 
-enum { FB_STORE_SCHEMA = 5 };
+enum { FB_STORE_SCHEMA = 6 };
 
 typedef struct fb_store fb_store;
 
@@ -150,9 +150,10 @@ typedef struct fb_store_cell {
     const char *cache_sha256, *trace_context, *trace_answer, *trace_decode,
         *kept_sha256;
     const char *digest;
-    /* What the rule caused, by the prices of a kernel that keeps no attention, and what the
-     * first token of an answer took; NAN: unknown, which is NULL in the file. */
-    double fused_flops, step_flops, step_bytes;
+    /* What reading the context with a full cache takes, of which a quota is a share; what the
+     * rule caused, by the prices of a kernel that keeps no attention; and what the first
+     * token of an answer took; NAN: unknown, which is NULL in the file. */
+    double plain_flops, fused_flops, step_flops, step_bytes;
     const fb_store_score *scores;
     const fb_store_count *counts;
     const fb_store_peak *peaks;
@@ -229,8 +230,8 @@ typedef struct fb_result_cell {
     int64_t full_entries, budget_bytes, budget_entries, kept_entries, kept_bytes;
     int64_t state_bytes, peak_bytes, tail_bytes, evicted, free_choices;
     bool fallback, shrunk;
-    double fused_flops, step_flops, step_bytes; /* NAN: unknown */
-    const fb_store_score *scores;               /* [n_scores] */
+    double plain_flops, fused_flops, step_flops, step_bytes; /* NAN: unknown */
+    const fb_store_score *scores;                            /* [n_scores] */
     int n_scores;
 } fb_result_cell;
 

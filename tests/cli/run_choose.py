@@ -31,13 +31,10 @@ ROW = ["mean", "low", "high", "lost", "lost_low", "lost_high", "share", "share_l
 
 COSTS = """
 SELECT task.params, rule.label, budget.asked, max(cell.kept_bytes), max(cell.peak_bytes),
-       max(cell.tail_bytes), avg(cell.fused_flops / work.flops), avg(cell.step_flops),
+       max(cell.tail_bytes), avg(cell.fused_flops / cell.plain_flops), avg(cell.step_flops),
        avg(cell.step_bytes)
 FROM cell JOIN rule ON rule.id = rule_id JOIN budget ON budget.id = budget_id
 JOIN sample ON sample.id = sample_id JOIN task ON task.id = task_id
-JOIN (SELECT cell_id, sum(flops) AS flops FROM ledger
-      WHERE phase = 'context' AND scope IN ('model', 'attention') GROUP BY cell_id) AS work
-  ON work.cell_id = cell.id
 GROUP BY task.id, rule.id, budget.id
 """
 

@@ -33,28 +33,35 @@ def plan(folder, *more):
 
 def check_work(db, rule):
     """Work of signals, scores and selection, as a part of the plain pass, at both prices."""
-    rows = db.execute(
-        "select ledger.phase, ledger.scope, sum(flops) from ledger "
-        "join cell on cell.id = cell_id join rule on rule.id = rule_id where rule.label = ? "
-        "group by 1, 2", (rule["rule"],)).fetchall()
-    fused = db.execute("select sum(fused_flops) from cell join rule on rule.id = rule_id "
-                       "where rule.label = ?", (rule["rule"],)).fetchone()[0]
-    plain = sum(f for p, s, f in rows if p == "context" and s in ("model", "attention"))
-    extra = sum(f for _, s, f in rows if s in ("signal", "score", "select"))
+    work = db.execute(
+        "select sum(flops) from ledger join cell on cell.id = cell_id join rule on rule.id = "
+        "rule_id where rule.label = ? and scope in ('signal', 'score', 'select')",
+        (rule["rule"],)).fetchone()[0]
+    plain, fused = db.execute(
+        "select sum(plain_flops), sum(fused_flops) from cell join rule on rule.id = rule_id "
+        "where rule.label = ?", (rule["rule"],)).fetchone()
+    extra = work or 0
     assert abs(rule["extra"] - extra / plain) <= 1e-8 * extra / plain, (rule, extra / plain)
     assert abs(rule["fused"] - fused / plain) <= 1e-8 * fused / plain, (rule, fused / plain)
 
 
 def check_stream(folder):
-    """What a stream reads with is smaller than the full cache: the share is of that."""
+    """What a stream reads with is smaller than the full cache, whose pass the share is of."""
     more = ["--protocol", "stream", "--chunk", "32"]
-    rules = "snapkv:window=16,h2o,rkv,knorm"
+    rules = "full,snapkv:window=16,h2o,rkv,knorm"
     told = json.loads(call(folder, "--dry-run", "--json", *more, rules=rules).stdout)["longest"]
     call(folder, "-o", "s.db", *more, rules=rules)
     with sqlite3.connect(pathlib.Path(folder) / "s.db") as db:
-        assert len(told["rules"]) == 4
+        assert len(told["rules"]) == 5
         for rule in told["rules"]:
             check_work(db, rule)
+        read = db.execute(
+            "select rule.label = 'full', plain_flops, sum(flops) from ledger join cell on cell.id = "
+            "cell_id join rule on rule.id = rule_id where phase = 'context' and scope in "
+            "('model', 'attention') group by cell.id").fetchall()
+    assert len({plain for _, plain, _ in read}) == 1
+    for is_full, plain, own in read:
+        assert own == plain if is_full else own < plain
 
 
 def check_run(folder):

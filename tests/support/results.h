@@ -201,6 +201,7 @@ static inline fb_store_cell results_cell(const struct results_ids *ids, int64_t 
                            .peak_bytes = entries * entry_bytes,
                            .evicted = entries - k,
                            .free_choices = k,
+                           .plain_flops = (double)NAN,
                            .fused_flops = 300,
                            .step_flops = (double)NAN,
                            .step_bytes = 1e6,

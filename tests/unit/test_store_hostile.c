@@ -175,7 +175,10 @@ static void an_older_schema_is_read_and_not_written(void **state)
     assert_null(store);
     assert_int_equal(read_everything(f->path), FB_OK); /* left as it was */
     run_sql(f->path, "DROP VIEW point; DROP VIEW tidy; "
-                     "ALTER TABLE cell DROP COLUMN fused_flops; "
+                     "ALTER TABLE cell DROP COLUMN plain_flops; "
+                     "PRAGMA user_version = 5");
+    assert_int_equal(read_everything(f->path), FB_OK);
+    run_sql(f->path, "ALTER TABLE cell DROP COLUMN fused_flops; "
                      "ALTER TABLE cell DROP COLUMN step_flops; "
                      "ALTER TABLE cell DROP COLUMN step_bytes; "
                      "PRAGMA user_version = 4");

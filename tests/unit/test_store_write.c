@@ -65,6 +65,7 @@ static fb_store_cell full_cell(const struct fixture *f)
     cell.fused_flops = 1.5e12;
     cell.step_flops = (double)NAN;
     cell.step_bytes = 1e-300;
+    cell.plain_flops = 2.5e13;
     cell.scores = scores, cell.n_scores = 3;
     cell.counts = counts, cell.n_counts = 3;
     cell.peaks = peaks, cell.n_peaks = 2;
@@ -82,7 +83,7 @@ static void the_columns_of_tidy_keep_their_places(void **state)
         "rule,expression,family,budget,seed,status,full_entries,budget_bytes,"
         "budget_entries,kept_entries,kept_bytes,evicted,free_choices,fallback,shrunk,"
         "answer,expected,metric,value,unit,is_primary,digest,spec_sha256,task_params,"
-        "task_data,fused_flops,step_flops,step_bytes";
+        "task_data,fused_flops,step_flops,step_bytes,plain_flops";
     struct fixture *f = *state;
     sqlite3_stmt *statement = NULL;
     sqlite3 *db = NULL;
@@ -271,6 +272,7 @@ static void check_cell(const fb_result_cell *cell)
     assert_true(value > 0 && value < 2e-300);
     assert_false(fb_result_score(cell, "f1", &value));
     assert_near(cell->fused_flops, 1.5e12, 0);
+    assert_near(cell->plain_flops, 2.5e13, 0);
     assert_true(isnan(cell->step_flops));
     assert_true(cell->step_bytes > 0 && cell->step_bytes < 2e-300);
 }
