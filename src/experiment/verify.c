@@ -114,8 +114,8 @@ static void compare_bodies(fb_text *problems, const fb_json *was, const fb_json 
     fb_text_init(&path, 0);
     if (find_difference(was, is, &path)) {
         add_problem(problems,
-                    "the certificate's %.*s does not follow from what is stored",
-                    (int)path.n, path.bytes == NULL ? "form" : path.bytes);
+                    "the certificate's %s does not follow from what is stored",
+                    path.n == 0 ? "form" : fb_text_string(&path));
     } else {
         add_problem(problems,
                     "the certificate is not written as this program writes it");
@@ -153,7 +153,21 @@ static fb_status compare_texts(fb_text *problems, const char *was, const char *i
 
 /* --- what the certificate says of itself --- */
 
-static fb_status check_format(const fb_results *results, const char *path)
+static void check_hash(const fb_results *results, fb_text *problems)
+{
+    char sha256[FB_HASH_HEX];
+
+    fb_hash_bytes(results->certificate, strlen(results->certificate), sha256);
+    if (results->certificate_sha256 == NULL ||
+        strcmp(sha256, results->certificate_sha256) != 0)
+        add_problem(problems, "table certificate: the body does not have the hash that "
+                              "stands beside it");
+}
+
+/* What was changed, or is of no form, is compared with what it should be: no program has
+ * written it. */
+static fb_status check_certificate(const fb_results *results, const char *path,
+                                   fb_text *problems)
 {
     int64_t format = 0;
     fb_json *body = NULL;
@@ -165,27 +179,17 @@ static fb_status check_format(const fb_results *results, const char *path)
                        "finished\nhelp: the 'flexbudget run' that made the file, "
                        "without --only, continues and certifies it",
                        path, results->name);
+    check_hash(results, problems);
+    if (problems->n > 0) return FB_OK;
     status = fb_json_parse(&body, results->certificate, strlen(results->certificate));
-    if (status == FB_NO_MEMORY) return status;
-    if (status != FB_OK) return FB_OK; /* of no form: said where it is compared */
+    if (status != FB_OK) return status == FB_NO_MEMORY ? status : FB_OK;
     (void)fb_json_int(fb_json_get(body, "format"), &format);
     fb_json_free(body);
-    if (format == FB_CERTIFICATE_FORMAT) return FB_OK;
+    if (format < 1 || format == FB_CERTIFICATE_FORMAT) return FB_OK;
     return fb_fail(FB_UNSUPPORTED,
                    "results '%s': a certificate of form %lld; this program checks form "
                    "%d\nhelp: verify with the program that made it: %.80s",
                    path, (long long)format, FB_CERTIFICATE_FORMAT, results->program);
-}
-
-static void check_hash(const fb_results *results, fb_text *problems)
-{
-    char sha256[FB_HASH_HEX];
-
-    fb_hash_bytes(results->certificate, strlen(results->certificate), sha256);
-    if (results->certificate_sha256 == NULL ||
-        strcmp(sha256, results->certificate_sha256) != 0)
-        add_problem(problems, "table certificate: the body does not have the hash that "
-                              "stands beside it");
 }
 
 static fb_status check_content(fb_store *store, const fb_results *results,
@@ -308,10 +312,8 @@ fb_status fb_verify_file(fb_store *store, const fb_results *results, const char 
         add_problem(problems,
                     "table certificate: the class is stored as closed, and its "
                     "certificate is not there");
-    else {
-        FB_TRY(check_format(results, path));
-        check_hash(results, problems);
-    }
+    else
+        FB_TRY(check_certificate(results, path, problems));
     FB_TRY(fb_store_check_form(store, problems));
     FB_TRY(check_digests(results, path, problems));
     FB_TRY(check_kept(store, results, problems));

@@ -178,7 +178,9 @@ def shown_elsewhere(path, folder):
              "account = 'kv'", "table memory, column peak_bytes"),
             ("a count of work", "update ledger set flops = flops + 1 where scope = 'score'",
              "table ledger, column flops"),
-            ("no certificate", "delete from certificate", "its certificate is not there")]:
+            ("no certificate", "delete from certificate", "its certificate is not there"),
+            ("a certificate of no form", "update certificate set body = '{}'",
+             "the body does not have the hash")]:
         shutil.copy(path, copy)
         with sqlite3.connect(copy) as db:
             db.executescript(sql)
