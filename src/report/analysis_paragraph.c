@@ -59,7 +59,10 @@ static void say_table(const fb_story *story, const fb_table *table)
         fb_text_printf(story->text, " %s %s", n_better == 1 ? "beats" : "beat",
                        story->baseline);
     } else {
-        fb_text_printf(story->text, "no rule beats %s", story->baseline);
+        fb_text_printf(story->text,
+                       n_worse + n_open > 0 ? "no rule beats %s"
+                                            : "no rule was tested against %s",
+                       story->baseline);
     }
     if (n_worse > 0) {
         fb_text_puts(story->text, "; ");
