@@ -21,12 +21,11 @@ typedef struct fb_taken {
 } fb_taken;
 
 /* The machine that computes, as all commands that do take it. */
+/* clang-format off */
 #define FB_TAKEN_MACHINE                                                               \
-    {FB_SET_torch, NULL, NULL}, {FB_SET_threads, NULL, NULL},                          \
-        {FB_SET_isa, NULL, NULL}, {FB_SET_weights, NULL, NULL},                        \
-    {                                                                                  \
-        FB_SET_memory, NULL, NULL                                                      \
-    }
+    {FB_SET_torch, NULL, NULL}, {FB_SET_threads, NULL, NULL}, {FB_SET_isa, NULL, NULL}, \
+    {FB_SET_weights, NULL, NULL}, {FB_SET_memory, NULL, NULL}
+/* clang-format on */
 
 typedef struct fb_command {
     const char *name;

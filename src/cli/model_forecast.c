@@ -60,12 +60,21 @@ static fb_status read_rules(asked *a)
     return FB_OK;
 }
 
-/* What a run would warn of. It can protect less; here that is not asked. */
+static bool evicts(const asked *a)
+{
+    for (int r = 0; r < a->n_rules; r++)
+        if (!fb_bound_rule_choices(a->bound[r])->keeps_all) return true;
+    return false;
+}
+
+/* What a run would warn of. It can protect less; here that is not asked, so the help is
+ * left out. */
 static void warn_of_budget(const asked *a, fb_budget_kind kind,
                            const fb_forecast_budget *budget)
 {
     char prefix[48] = "", sentence[512];
 
+    if (!evicts(a)) return;
     if (kind != FB_BUDGET_TOKENS)
         (void)snprintf(prefix, sizeof prefix, "%s or ", budget->text);
     if (fb_spec_check_evicts(budget->k, a->like.n_tokens, budget->text) == FB_OK &&

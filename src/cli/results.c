@@ -41,29 +41,47 @@ static fb_status choose_options(const fb_results *results,
     return FB_OK;
 }
 
-/* A file that was changed after its certificate must not be shown as closed: what `verify`
- * checks without running anything is checked here too, but for an unfinished run, which has
- * no certificate, and one of another program's form. */
+/* Whoever shows the class shows this as its reason; the others have the warning. */
+static fb_status disown(const fb_results *results, const char *path, const char *why)
+{
+    fb_text reason = {0}, warning = {0};
+    fb_status status;
+
+    fb_text_printf(&reason, "%.*s; 'flexbudget verify' says more",
+                   (int)strcspn(why, "\n"), why);
+    fb_text_printf(&warning, "%s: %s", path, fb_text_string(&reason));
+    status = fb_text_status(&reason);
+    if (status == FB_OK) status = fb_text_status(&warning);
+    if (status == FB_OK) fb_say_warning(fb_text_string(&warning));
+    if (status == FB_OK) status = fb_results_disown(results, fb_text_string(&reason));
+    fb_text_clear(&reason);
+    fb_text_clear(&warning);
+    return status;
+}
+
+/* A file that was changed after its certificate must not be shown as closed, nor one whose
+ * certificate says nothing to this program: what `verify` checks without running anything
+ * is checked here too. An unfinished run has no certificate, and is open anyway. */
 static fb_status check_certificate(const fb_open_results *open, const char *path)
 {
-    fb_text problems = {0}, reason = {0};
-    fb_status status = FB_OK;
+    fb_text problems = {0}, why = {0};
+    fb_status status = fb_verify_file(open->store, open->results, path, &problems);
 
-    status = fb_verify_file(open->store, open->results, path, &problems);
-    if (status == FB_OK && problems.n > 0) {
-        const int n = (int)strcspn(fb_text_string(&problems), "\n");
-
-        fb_text_printf(&reason,
-                       "changed after its certificate: %.*s; 'flexbudget verify' names "
-                       "all that differs",
-                       n, fb_text_string(&problems));
-        status = fb_text_status(&reason);
-        if (status == FB_OK)
-            status = fb_results_disown(open->results, fb_text_string(&reason));
+    if (status == FB_UNSUPPORTED)
+        status =
+            disown(open->results, path,
+                   "its certificate is of a form that this program does not check");
+    else if (status == FB_NOT_FOUND)
+        status = FB_OK;
+    else if (status == FB_OK && problems.n > 0) {
+        fb_text_printf(&why, "changed after its certificate: %s",
+                       fb_text_string(&problems));
+        status = fb_text_status(&why);
+        if (status == FB_OK) status = disown(open->results, path, fb_text_string(&why));
     }
     fb_text_clear(&problems);
-    fb_text_clear(&reason);
-    return status == FB_NOT_FOUND || status == FB_UNSUPPORTED ? FB_OK : status;
+    fb_text_clear(&why);
+    return status;
 }
 
 static fb_status read_experiment(fb_open_results *out, const char *path,

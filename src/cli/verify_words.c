@@ -116,8 +116,8 @@ static void add_class(const fb_verification *v, fb_text *out)
                    fb_verify_holds(v) ? ""
                                       : " as it is stored, which nothing upholds now");
     if (r->class_reasons[0] != '\0') fb_text_printf(out, " (%s)", r->class_reasons);
-    fb_text_printf(out, "; certificate %s",
-                   r->certificate_sha256 == NULL ? "" : r->certificate_sha256);
+    if (r->certificate_sha256 != NULL)
+        fb_text_printf(out, "; certificate %s", r->certificate_sha256);
     fb_say_clean(out, from);
     fb_text_puts(out, "\n");
 }
@@ -147,7 +147,10 @@ void fb_verify_add_words(const fb_verification *v, fb_text *out)
 static void add_string(fb_text *out, const char *key, const char *value)
 {
     fb_text_printf(out, "\"%s\": ", key);
-    fb_json_add_string(out, value == NULL ? "" : value);
+    if (value == NULL)
+        fb_text_puts(out, "null");
+    else
+        fb_json_add_string(out, value);
     fb_text_puts(out, ", ");
 }
 

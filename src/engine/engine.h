@@ -88,6 +88,9 @@ int64_t fb_reading_tokens(const fb_reading *reading);
 /* What this rule's cells pay for the context: the plain pass, its signals, its
  * scores. */
 const fb_ledger *fb_reading_ledger(const fb_reading *reading, int rule);
+/* The peak of all keys and values that the allocator counted, since it was reset, when the
+ * pass was over: blocks of layers that slide hold more than their windows. */
+size_t fb_reading_pass_bytes(const fb_reading *reading);
 /* Bytes of keys and values beside the context's, at most, while it is read again for this
  * rule; 0: it is not. */
 size_t fb_reading_again_bytes(const fb_reading *reading, int rule);

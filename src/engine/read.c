@@ -415,6 +415,7 @@ fb_status fb_read(fb_reading **out, fb_engine *engine, const int32_t *ids, int64
     status = open_rules(reading, rules, n_rules);
     if (status == FB_OK) status = open_caches(reading);
     if (status == FB_OK) status = run_pass(reading, ids);
+    reading->pass_bytes = fb_memory_peak_in(FB_PHASE_context, FB_ACCOUNT_kv);
     if (status == FB_OK) status = fb_reading_replay(reading, ids);
     reading->read_ns = fb_time_ns() - begin_ns;
     if (status == FB_OK) status = hash_caches(reading);
@@ -482,6 +483,11 @@ int64_t fb_reading_tokens(const fb_reading *reading)
 const fb_ledger *fb_reading_ledger(const fb_reading *reading, int rule)
 {
     return &reading->rules[rule].ledger;
+}
+
+size_t fb_reading_pass_bytes(const fb_reading *reading)
+{
+    return reading->pass_bytes;
 }
 
 size_t fb_reading_again_bytes(const fb_reading *reading, int rule)

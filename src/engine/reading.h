@@ -25,6 +25,7 @@ typedef struct fb_scored_rule {
 struct fb_reading {
     const fb_engine *engine;
     int64_t n; /* tokens */
+    size_t pass_bytes;
     uint64_t stream;
     fb_scored_rule *rules;
     int n_rules;

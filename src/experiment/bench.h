@@ -91,7 +91,7 @@ typedef struct fb_bench {
     fb_disturbance disturbance;
     int64_t ns; /* all of it */
     int64_t
-        repetitions_ns; /* of whole ones and of warm-ups, looks at the device aside */
+        repetitions_ns; /* of whole ones and warm-ups, without looks at the device */
 } fb_bench;
 
 /* Arms and ids; refuses what cannot be measured. The spec has passed

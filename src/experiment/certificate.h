@@ -12,7 +12,7 @@
 
 #include "experiment/rulebook.h"
 
-enum { FB_CERTIFICATE_FORMAT = 2 };
+enum { FB_CERTIFICATE_FORMAT = 3 };
 
 typedef struct fb_certificate {
     bool same_trace, same_cache; /* for all cells of every sample */

@@ -135,8 +135,8 @@ const char *fb_plan_bos(const fb_plan *plan);
 bool fb_plan_bos_warning(const fb_plan *plan, char *out, size_t n);
 
 /* Warns of a BOS that is switched off, and of budgets that leave a rule nothing to choose
- * on some contexts (all is protected, or all stays), with what to do: a ratio is known in entries only with the contexts.
- * One call of `report` each. */
+ * on some contexts (all is protected, or all stays), with what to do: a ratio is known in
+ * entries only with the contexts. One call of `report` each. */
 void fb_plan_warn(const fb_plan *plan, const fb_filter *only, fb_report *report,
                   void *self);
 

@@ -1,5 +1,5 @@
-/* plan_samples.c - one question that a task asks becomes a sample: its texts, the tokens of
- * question and answer, its metric. The document that it is asked of is placed later
+/* plan_samples.c - one question that a task asks becomes a sample: its texts, the tokens
+ * of question and answer, its metric. The document that it is asked of is placed later
  * (plan_documents.c).
  *
  * SPDX-License-Identifier: MIT

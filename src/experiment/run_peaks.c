@@ -74,14 +74,17 @@ static size_t evicting(const fb_runner *run, const fb_outcome *outcome, fb_accou
 }
 
 /* The context is read for all rules of a sweep. Behind it some read on, into keys and values
- * that are no other rule's. */
+ * that are no other rule's: counted by the caches they open, since the allocator has only
+ * the most of all of them. */
 static size_t reading(const fb_runner *run, const fb_outcome *outcome, fb_account a)
 {
     const fb_entrant *entrant = fb_run_entrant(run, outcome->cell);
+    const size_t pass =
+        fb_reading_pass_bytes(run->reading) - run->before_read.at[FB_ACCOUNT_kv];
 
     if (a != FB_ACCOUNT_kv) return run->read.bytes[FB_PHASE_context][a];
-    return run->full_bytes + run->window_bytes +
-           (entrant == NULL ? 0 : fb_reading_again_bytes(run->reading, entrant->index));
+    return larger(pass, run->full_bytes + run->window_bytes +
+                            fb_reading_again_bytes(run->reading, entrant->index));
 }
 
 static size_t own(const fb_runner *run, const fb_outcome *outcome, int phase,

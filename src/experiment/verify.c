@@ -297,10 +297,10 @@ static fb_status check_digests(const fb_results *results, const char *path,
     return FB_OK;
 }
 
-/* Nothing is closed without a certificate: both are stored at once. */
+/* Nothing but an open class is without a certificate: both are stored at once. */
 static bool has_lost_certificate(const fb_results *results)
 {
-    return results->certificate == NULL && strcmp(results->class_name, "closed") == 0;
+    return results->certificate == NULL && strcmp(results->class_name, "open") != 0;
 }
 
 fb_status fb_verify_file(fb_store *store, const fb_results *results, const char *path,
@@ -310,8 +310,9 @@ fb_status fb_verify_file(fb_store *store, const fb_results *results, const char 
 
     if (is_lost)
         add_problem(problems,
-                    "table certificate: the class is stored as closed, and its "
-                    "certificate is not there");
+                    "table certificate: the class is stored as %.20s, and its "
+                    "certificate is not there",
+                    results->class_name);
     else
         FB_TRY(check_certificate(results, path, problems));
     FB_TRY(fb_store_check_form(store, problems));

@@ -26,9 +26,9 @@ typedef struct fb_array {
     int64_t offset; /* of the first element, in elements */
     fb_dtype dtype;
     bool persists; /* lives until fb_release: no part of a batch */
-    int32_t
-        weight; /* from fb_weight, [rows, columns] in the backend's own layout: 1 and
-                     * as many as there were before it; 0: it is none */
+    /* Of a weight, [rows, columns] in the backend's own layout: 1 and as many as there were
+     * before it, so two models of one context are released newest first. 0: it is none. */
+    int32_t weight;
     int n_dims;
     int64_t shape[FB_MAX_DIMS];
 } fb_array;

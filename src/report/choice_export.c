@@ -185,6 +185,7 @@ void fb_choice_print_json(fb_text *text, const fb_choice *choice,
     fb_text_puts(text, "{\"format\":1,");
     fb_export_string(text, "signature", analysis->signature);
     fb_export_string(text, "class", analysis->results->class_name);
+    fb_export_string(text, "class_reasons", analysis->results->class_reasons);
     fb_export_string(text, "digest", analysis->results->digest);
     fb_text_printf(text, "\"finished\":%s,",
                    fb_analysis_is_unfinished(analysis) ? "false" : "true");

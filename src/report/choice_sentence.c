@@ -39,7 +39,7 @@ static void say_costs(fb_saying *s, const fb_candidate *c)
     if (isfinite(c->seconds)) {
         fb_text_puts(line, ", ");
         fb_choice_say_time(line, c->seconds);
-        fb_text_puts(line, " modelled a token of the answer");
+        fb_text_puts(line, " a token of the answer, modelled");
     }
 }
 

@@ -86,7 +86,7 @@ const char *fb_choice_limit_unit(const fb_choice *choice, fb_limit limit)
 {
     if (limit == FB_LIMIT_memory) return choice->limits.is_resident ? "" : " peak";
     if (limit == FB_LIMIT_compute) return " FLOPs";
-    return limit == FB_LIMIT_time ? " modelled a token" : "";
+    return limit == FB_LIMIT_time ? " a token, modelled" : "";
 }
 
 void fb_choice_say_task(fb_saying *s, int task)

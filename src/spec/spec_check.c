@@ -1,5 +1,5 @@
-/* spec_check.c - settings become tasks, budgets, seeds, and rules (spec_rules.c); all that can
- * be refused before a model is opened is refused here.
+/* spec_check.c - settings become tasks, budgets, seeds, and rules (spec_rules.c); all that
+ * can be refused before a model is opened is refused here.
  *
  * SPDX-License-Identifier: MIT
  */

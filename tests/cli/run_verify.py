@@ -4,6 +4,7 @@
 One small file of results; then, column by column, a copy of it in which a single value is
 another. SPDX-License-Identifier: MIT
 """
+import hashlib
 import json
 import math
 import pathlib
@@ -170,6 +171,16 @@ def unreadable(path, folder):
           "a row names a rule that is not there" in done.stderr, done.stderr)
 
 
+def form(path, copy):
+    """A certificate as another program might write it, its hash included."""
+    shutil.copy(path, copy)
+    with sqlite3.connect(copy) as db:
+        text = db.execute("select body from certificate").fetchone()[0]
+        text = text.replace('"format": 3', '"format": 9', 1)
+        db.execute("update certificate set body = ?, sha256 = ?",
+                   (text, hashlib.sha256(text.encode()).hexdigest()))
+
+
 def shown_elsewhere(path, folder):
     """Nothing that was changed is shown as closed, and what was is said, wherever the class is."""
     copy, page = folder / "copy.db", folder / "page.html"
@@ -179,6 +190,8 @@ def shown_elsewhere(path, folder):
             ("a count of work", "update ledger set flops = flops + 1 where scope = 'score'",
              "table ledger, column flops"),
             ("no certificate", "delete from certificate", "its certificate is not there"),
+            ("a class of another name", "delete from certificate; update experiment set class = "
+             "'Closed'", "its certificate is not there"),
             ("a certificate of no form", "update certificate set body = '{}'",
              "the body does not have the hash")]:
         shutil.copy(path, copy)
@@ -195,9 +208,19 @@ def shown_elsewhere(path, folder):
         check(f"{name}: page", said in text and "Class <b>closed" not in text
               and "class <b>closed" not in text, done.stderr)
         done = call("choose", copy, "--kv-memory", "1GiB", "--json")
-        check(f"{name}: choose", json.loads(done.stdout)["class"] == "open", done.stderr)
+        found = json.loads(done.stdout)
+        check(f"{name}: choose", found["class"] == "open" and said in found["class_reasons"],
+              done.stderr)
+        for subject in ["kept", "peer"]:
+            done = call("export", subject, copy)
+            check(f"{name}: export {subject}", said in done.stderr and "warning" in done.stderr,
+                  done.stderr)
         done = call("verify", copy, "--certificate", "-q")
         check(f"{name}: verify", done.returncode == 3 and said in done.stdout, done.stdout)
+    form(path, copy)
+    words = call("compare", copy)
+    check("a certificate of another form", "open class (its certificate is of a form" in words.stdout
+          and "form 9" in call("verify", copy).stderr, words.stdout + words.stderr)
     words = call("compare", path).stdout
     check("what was not changed is closed", words.count("closed class") == 1, words)
 

@@ -471,6 +471,38 @@ static void rules_that_ask_for_the_same_share_one_reading(void **state)
     rig_close(&r);
 }
 
+/* Keys and values of the context, and beside them what the rule has open. */
+static void what_it_holds_is_what_the_allocator_counts(void **state)
+{
+    static const char *const expressions[] = {"kvzip:piece=25", "kvzip", "kvcompose",
+                                              "lookahead"};
+
+    (void)state;
+    for (int i = 0; i < MODELS * 4; i++) {
+        fb_bound_rule *again;
+        fb_reading *reading;
+        size_t bytes, held;
+        rig r;
+
+        rig_open(&r, models[i / 4], NULL, NULL);
+        assert_ok(fb_rule_parse(&again, expressions[i % 4]));
+        fb_memory_reset_peaks();
+        reading = read_with(&r, &again, 1);
+        bytes = fb_reading_again_bytes(reading, COMPANY);
+        assert_true(bytes > 0);
+        assert_int_equal(fb_reading_again_bytes(reading, 0), 0);
+        held = fb_memory_now(FB_ACCOUNT_kv) + bytes;
+        assert_true(fb_reading_pass_bytes(reading) >= held - bytes);
+        assert_int_equal(fb_memory_peak(FB_ACCOUNT_kv),
+                         held > fb_reading_pass_bytes(reading)
+                             ? held
+                             : fb_reading_pass_bytes(reading));
+        fb_reading_free(reading);
+        fb_bound_rule_free(again);
+        rig_close(&r);
+    }
+}
+
 /* But for the stack of the operators, which stays as large as it was. */
 static size_t memory_in_use(void)
 {
@@ -604,6 +636,7 @@ int main(void)
         cmocka_unit_test(pieces_are_a_plain_pass_each_with_a_softmax_of_their_own),
         cmocka_unit_test(who_reads_again_changes_no_bit_of_anybody_else),
         cmocka_unit_test(rules_that_ask_for_the_same_share_one_reading),
+        cmocka_unit_test(what_it_holds_is_what_the_allocator_counts),
         cmocka_unit_test(a_failing_allocation_leaks_nothing),
         cmocka_unit_test(the_residual_is_the_cosine_around_attention),
     };
