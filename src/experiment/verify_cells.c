@@ -142,7 +142,8 @@ static fb_status make_filter(fb_filter **out, const fb_results *r,
     add_item(&text, "budget",
              cell->budget < 0 ? "full" : r->budgets[cell->budget].asked);
     add_item(&text, "seed", seed);
-    status = fb_text_status(&text);
+    status = fb_text_status(&key);
+    if (status == FB_OK) status = fb_text_status(&text);
     if (status == FB_OK) status = fb_filter_parse(out, fb_text_string(&text));
     fb_text_clear(&text);
     fb_text_clear(&key);
