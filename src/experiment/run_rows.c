@@ -335,22 +335,24 @@ static fb_status print_tokens(const fb_runner *run, const fb_ids *ids, fb_text *
     return fb_text_status(out);
 }
 
-static void print_references(const fb_plan_sample *sample, fb_text *out)
+static fb_status print_references(const fb_plan_sample *sample, fb_text *out)
 {
     for (int i = 0; i < sample->references.n; i++) {
         if (i > 0) fb_text_puts(out, "\n");
         fb_text_puts(out, sample->references.text[i]);
     }
+    return fb_text_status(out);
 }
 
 /* [[first token, one past], ...] */
-static void print_evidence(const fb_plan_sample *sample, fb_text *out)
+static fb_status print_evidence(const fb_plan_sample *sample, fb_text *out)
 {
     for (int e = 0; e < sample->n_evidence; e++)
         fb_text_printf(out, "%s[%lld,%lld]", e == 0 ? "[" : ",",
                        (long long)sample->evidence[e].begin,
                        (long long)sample->evidence[e].end);
     fb_text_puts(out, "]");
+    return fb_text_status(out);
 }
 
 static fb_status put_sample_texts(fb_runner *run, fb_store_sample *row, int index)
@@ -365,13 +367,13 @@ static fb_status put_sample_texts(fb_runner *run, fb_store_sample *row, int inde
     fb_text_init(&expected, 0);
     fb_text_init(&evidence, 0);
     if (prompts) {
-        print_references(sample, &expected);
+        status = print_references(sample, &expected);
+        if (status == FB_OK) status = print_evidence(sample, &evidence);
+        if (status == FB_OK) status = print_tokens(run, &document->context, &tokens);
         row->context = document->text;
         row->question = sample->question;
         row->expected = fb_text_string(&expected);
-        print_evidence(sample, &evidence);
         row->needle = sample->n_evidence > 0 ? fb_text_string(&evidence) : NULL;
-        status = print_tokens(run, &document->context, &tokens);
         row->token_text = fb_text_string(&tokens);
     }
     if (status == FB_OK)
