@@ -159,7 +159,8 @@ static void references_are_exempt(void **state)
                            "Nothing was compared: no rule was tested against random; "
                            "dear, y and x cost more than the quota of 0 %"));
     assert_null(strstr(f->analysis->paragraph, "beats"));
-    assert_non_null(strstr(f->analysis->paragraph, "no rule was tested against random"));
+    assert_non_null(
+        strstr(f->analysis->paragraph, "no rule was tested against random"));
 }
 
 static void every_format_has_a_section_of_them(void **state)
