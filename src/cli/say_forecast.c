@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/threads.h"
 #include "cli/cli.h"
+#include "report/analysis_parts.h"
 
 #include <string.h>
 
@@ -104,38 +105,33 @@ static void add_memory(const fb_forecast *f, fb_text *out)
 
 /* --- rules --- */
 
-static const double LEAST_SHARE = 0.0001; /* less is not told apart */
-
-static void add_share(double share, fb_text *rows)
+/* As `compare` shows it after the run. */
+static void add_rule(const fb_forecast_rule *rule, fb_text *rows)
 {
-    if (share > 0 && share < LEAST_SHARE)
-        fb_text_puts(rows, "\t<0.01 %");
-    else
-        fb_text_printf(rows, "\t%.3g %%", 100 * share);
+    fb_text_printf(rows, "  %s\t", rule->label);
+    if (rule->reason != NULL) {
+        fb_text_printf(rows, "-\t-\t%.*s\n", (int)strcspn(rule->reason, "\n"),
+                       rule->reason);
+        return;
+    }
+    fb_say_extra(rows, rule->open);
+    fb_text_puts(rows, "\t");
+    fb_say_extra(rows, rule->fused);
+    fb_text_puts(rows, "\n");
 }
 
 static void add_rules(const fb_forecast *f, fb_text *out)
 {
     fb_text rows = {0};
 
-    fb_text_printf(out,
-                   "  work of rules beside the plain pass over the context, here and "
-                   "where a kernel keeps no attention%s\n",
-                   f->like.streams && f->n_budgets > 1 ? "; largest budget" : "");
+    fb_text_printf(
+        out,
+        "  extra FLOPs, fused: what a rule costs beside reading the context%s, "
+        "here and where a kernel keeps no attention\n",
+        f->n_budgets > 1 ? " under the largest budget" : "");
     fb_text_puts(&rows, "  rule\textra FLOPs\tfused\n");
-    for (int r = 0; r < f->n_rules; r++) {
-        const fb_forecast_rule *rule = &f->rules[r];
-
-        fb_text_printf(&rows, "  %s", rule->label);
-        if (rule->reason != NULL) {
-            fb_text_printf(&rows, "\t-\t-\t%.*s", (int)strcspn(rule->reason, "\n"),
-                           rule->reason);
-        } else {
-            add_share(rule->extra, &rows);
-            add_share(rule->fused, &rows);
-        }
-        fb_text_puts(&rows, "\n");
-    }
+    for (int r = 0; r < f->n_rules; r++)
+        add_rule(&f->rules[r], &rows);
     fb_align(fb_text_string(&rows), out);
     fb_text_clear(&rows);
 }
@@ -184,12 +180,14 @@ static void add_rules_json(const fb_forecast *f, fb_text *out)
         fb_text_puts(out, r == 0 ? "{\"rule\": " : ", {\"rule\": ");
         fb_json_add_string(out, f->rules[r].label);
         if (f->rules[r].reason == NULL) {
-            fb_text_printf(out, ", \"extra\": %.9g, \"fused\": %.9g}",
-                           f->rules[r].extra, f->rules[r].fused);
-            continue;
+            fb_text_puts(out, ", \"extra_flops\": ");
+            fb_json_add_real(out, f->rules[r].open);
+            fb_text_puts(out, ", \"fused_flops\": ");
+            fb_json_add_real(out, f->rules[r].fused);
+        } else {
+            fb_text_puts(out, ", \"reason\": ");
+            fb_json_add_string(out, f->rules[r].reason);
         }
-        fb_text_puts(out, ", \"reason\": ");
-        fb_json_add_string(out, f->rules[r].reason);
         fb_text_puts(out, "}");
     }
     fb_text_puts(out, "]");

@@ -9,6 +9,7 @@
 
 #include "base/number.h"
 
+#include <math.h>
 #include <string.h>
 
 /* --- sizes --- */
@@ -40,11 +41,6 @@ static int64_t largest_k(const fb_forecast *forecast)
 
 /* --- rules --- */
 
-static bool keeps_all(const fb_bound_rule *rule)
-{
-    return fb_bound_rule_choices(rule)->keeps_all;
-}
-
 /* The most that a phase takes. */
 static double height(const fb_foretold *told)
 {
@@ -65,10 +61,9 @@ static fb_foretell cell_of(const fb_forecast *out, const fb_foretell *like,
 
     cell.rule = rule;
     cell.k = largest_k(out);
-    if (keeps_all(rule)) /* all of the text, with what is asked and said */
-        cell.k = !like->streams ? 0
-                                : like->n_tokens + like->n_prompt +
-                                      fb_larger(like->n_answer, like->max_tokens);
+    if (like->streams && fb_bound_rule_choices(rule)->keeps_all)
+        cell.k = like->n_tokens + like->n_prompt + /* with what is asked and said */
+                 fb_larger(like->n_answer, like->max_tokens);
     cell.pace.pays_state = like->pace.pays_state && cell.k < like->n_tokens;
     return cell;
 }
@@ -80,6 +75,15 @@ static fb_status note_reason(fb_forecast_rule *rule, fb_status status)
     rule->reason = fb_strdup(fb_error_message());
     return rule->reason == NULL ? fb_fail(FB_NO_MEMORY, "no memory for a reason")
                                 : FB_OK;
+}
+
+static void set_prices(fb_forecast_rule *rule, const fb_foretold *told)
+{
+    const double plain =
+        fb_bound_rule_is_deployable(rule->rule) ? told->plain_flops : (double)NAN;
+
+    rule->open = fb_ledger_open(&told->ledger) / plain;
+    rule->fused = fb_ledger_fused(&told->ledger) / plain;
 }
 
 /* Tells every rule alone; the index of the heaviest, -1: none can be run. */
@@ -98,8 +102,7 @@ static fb_status tell_each(fb_forecast *out, const fb_foretell *like, int *heavi
             continue;
         }
         out->plain_flops = told.plain_flops;
-        out->rules[r].extra = fb_ledger_open(&told.ledger) / told.plain_flops;
-        out->rules[r].fused = fb_ledger_fused(&told.ledger) / told.plain_flops;
+        set_prices(&out->rules[r], &told);
         if (*heaviest >= 0 && height(&told) <= most) continue;
         most = height(&told);
         *heaviest = r;
@@ -157,9 +160,8 @@ static fb_status copy_lists(fb_forecast *out, const fb_forecast_rule *rules,
     if (out->rules == NULL || out->budgets == NULL)
         return fb_fail(FB_NO_MEMORY, "no memory for a forecast");
     for (int r = 0; r < n_rules; r++)
-        out->rules[r] = (fb_forecast_rule){.label = rules[r].label,
-                                           .rule = rules[r].rule,
-                                           .n_seeds = rules[r].n_seeds};
+        out->rules[r] = (fb_forecast_rule){
+            rules[r].label, rules[r].rule, rules[r].n_seeds, 0, 0, NULL};
     for (int b = 0; b < n_budgets; b++)
         out->budgets[b] = budgets[b];
     out->n_rules = n_rules;

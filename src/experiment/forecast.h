@@ -20,9 +20,10 @@ typedef struct fb_forecast_rule {
     const char *label; /* lent */
     const fb_bound_rule *rule;
     int n_seeds; /* it is scored once for each in the same reading */
-    /* FLOPs that it adds under the largest budget, as a share of the plain pass with a
-     * full cache: what the quota is about; and where a kernel keeps no attention. */
-    double extra, fused;
+    /* FLOPs that it adds, under the largest budget as shares of the plain pass:
+     * what the quota is about, and where a kernel keeps no attention. NAN of a rule that
+     * looks ahead, which has no price. */
+    double open, fused;
     char *reason; /* why there is none of it; NULL: there is */
 } fb_forecast_rule;
 

@@ -12,23 +12,39 @@
 
 /* --- texts --- */
 
-/* Whether two documents give every rule the same to do. */
+/* Of an answer that nobody gives beforehand. */
+static int64_t free_tokens(const fb_plan_sample *sample)
+{
+    return fb_plan_needs_text(sample) ? sample->max_tokens : 0;
+}
+
+/* Questions count where they are asked of what a stream holds. */
+static bool are_questions_alike(const fb_plan_sample *a, const fb_plan_sample *b)
+{
+    return a->prompt.n == b->prompt.n && a->answer.n == b->answer.n &&
+           free_tokens(a) == free_tokens(b);
+}
+
+/* Whether two samples give every rule the same to do. */
 static bool are_alike(const fb_plan *plan, int a, int b)
 {
-    const fb_plan_document *x = &plan->documents[a], *y = &plan->documents[b];
+    const fb_plan_sample *x = &plan->samples[a], *y = &plan->samples[b];
+    const fb_plan_document *of_x = &plan->documents[x->document];
+    const fb_plan_document *of_y = &plan->documents[y->document];
 
-    return x->context.n == y->context.n && x->protect_last == y->protect_last &&
-           !fb_spec_streams(plan->spec); /* there questions count as well */
+    return of_x->context.n == of_y->context.n &&
+           of_x->protect_last == of_y->protect_last &&
+           (!fb_spec_streams(plan->spec) || are_questions_alike(x, y));
 }
 
 static void find_texts(fb_pricing *p)
 {
-    for (int d = 0; d < p->plan->n_documents; d++) {
+    for (int s = 0; s < p->plan->n_samples; s++) {
         int i = 0;
 
-        while (i < p->n_texts && !are_alike(p->plan, p->texts[i], d))
+        while (i < p->n_texts && !are_alike(p->plan, p->texts[i], s))
             i++;
-        if (i == p->n_texts) p->texts[p->n_texts++] = d;
+        if (i == p->n_texts) p->texts[p->n_texts++] = s;
     }
 }
 
@@ -49,8 +65,8 @@ fb_status fb_pricing_open(fb_pricing *out, const fb_plan *plan)
     for (int d = 0; d < plan->n_documents; d++)
         if (plan->documents[d].context.n > longest)
             longest = plan->documents[d].context.n;
-    out->texts = fb_zalloc(FB_ACCOUNT_other, fb_size_mul((size_t)plan->n_documents + 1,
-                                                         sizeof *out->texts));
+    out->texts = fb_zalloc(
+        FB_ACCOUNT_other, fb_size_mul((size_t)plan->n_samples + 1, sizeof *out->texts));
     out->ids = fb_zalloc(FB_ACCOUNT_other, (size_t)longest * sizeof *out->ids);
     if (out->texts == NULL || out->ids == NULL)
         return fb_fail(FB_NO_MEMORY, "no memory for a quota");
@@ -94,13 +110,8 @@ static fb_status price_at_once(fb_pricing *p, int document, const fb_bound_rule 
     fb_status status =
         fb_read(&reading, p->engine, p->ids, d->context.n, &seeded, 1, d->stream);
 
-    for (int i = 0; status == FB_OK && i < n; i++) {
-        int before = 0;
-
-        while (cells[before].k != cells[i].k)
-            before++;
-        if (before == i) status = price_choice(p, reading, d, cells[i].k, out);
-    }
+    for (int i = 0; status == FB_OK && i < n; i++)
+        status = price_choice(p, reading, d, cells[i].k, out);
     if (status != FB_OK) fb_ops_reset(p->ops);
     fb_reading_free(reading);
     return status;
@@ -130,7 +141,7 @@ static fb_status price_stream(fb_pricing *p, const fb_bound_rule *bound,
                  .keeps_scores = fb_spec_keeps_scores(plan->spec)},
         .n_prompt = sample->prompt.n,
         .n_answer = sample->answer.n,
-        .max_tokens = fb_plan_needs_text(sample) ? sample->max_tokens : 0,
+        .max_tokens = free_tokens(sample),
         .threads = 1,
     };
     fb_foretold *told = fb_zalloc(FB_ACCOUNT_other, sizeof *told);
@@ -146,25 +157,43 @@ static fb_status price_stream(fb_pricing *p, const fb_bound_rule *bound,
 
 /* --- both --- */
 
+static bool is_among(const fb_cell *cells, int n, int64_t k)
+{
+    for (int i = 0; i < n; i++)
+        if (cells[i].k == k) return true;
+    return false;
+}
+
+/* The cells of a sample and rule come first, one for each number of entries: seeds, and
+ * budgets that come to the same, have the same price. */
+static int find_own(fb_cell *cells, int n, int sample, int rule)
+{
+    int n_own = 0;
+
+    for (int i = 0; i < n; i++)
+        if (cells[i].sample == sample && cells[i].rule == rule &&
+            !is_among(cells, n_own, cells[i].k))
+            cells[n_own++] = cells[i];
+    return n_own;
+}
+
 fb_status fb_price(fb_pricing *pricing, int text, int rule, const fb_bound_rule *bound,
                    double *out)
 {
-    const int document = pricing->texts[text];
+    const int sample = pricing->texts[text];
+    const int document = pricing->plan->samples[sample].document;
+    fb_status status = FB_OK;
     fb_cell *cells;
-    fb_status status;
-    int n, n_own = 0;
+    int n;
 
     *out = 0;
     FB_TRY(fb_plan_cells(pricing->plan, document, NULL, &cells, &n));
-    for (int i = 0; i < n; i++)
-        if (cells[i].rule == rule) cells[n_own++] = cells[i];
-    if (!fb_spec_streams(pricing->plan->spec)) {
-        status = price_at_once(pricing, document, bound, cells, n_own, out);
-    } else {
-        status = FB_OK;
-        for (int i = 0; status == FB_OK && i < n_own; i++)
+    n = find_own(cells, n, sample, rule);
+    if (!fb_spec_streams(pricing->plan->spec))
+        status = price_at_once(pricing, document, bound, cells, n, out);
+    else
+        for (int i = 0; status == FB_OK && i < n; i++)
             status = price_stream(pricing, bound, &cells[i], out);
-    }
     fb_free(cells);
     return status;
 }

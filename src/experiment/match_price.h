@@ -1,5 +1,5 @@
 /* match_price.h - inside of src/experiment: what a rule takes of the operations that read a
- * context, foretold for each context of a plan.
+ * context, foretold once for samples that give a rule the same to do.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,7 +11,7 @@
 
 typedef struct fb_pricing {
     const fb_plan *plan;
-    int *texts; /* [n_texts] documents, of those alike to a rule the first */
+    int *texts; /* [n_texts] samples, of those alike to a rule the first */
     int n_texts;
     /* Operators without numbers, and on these: */
     fb_ops *ops;
@@ -25,8 +25,8 @@ FB_MUST_USE fb_status fb_pricing_open(fb_pricing *out, const fb_plan *plan);
 void fb_pricing_close(fb_pricing *pricing);
 
 /* The open price of `bound` (the rule of the spec with this index, or one in its place) as a
- * share of the plain pass over the text: the largest over the budgets, and of a stream over
- * the questions. */
+ * share of the plain pass over the text: the largest over the budgets. In a stream a question
+ * is part of the text. */
 FB_MUST_USE fb_status fb_price(fb_pricing *pricing, int text, int rule,
                                const fb_bound_rule *bound, double *out);
 

@@ -5,6 +5,7 @@
  */
 #include "experiment/match.h"
 
+#include "experiment/match_price.h"
 #include "store/store.h"
 #include "tests/support/near.h"
 #include "tests/support/small_folder.h"
@@ -82,49 +83,53 @@ static void every_effort_that_a_rule_names_can_be_lowered(void **state)
 
 /* --- quotas --- */
 
-/* FLOPs of a cell: what its rule caused, and the plain pass over the context. */
-static void count_work(fb_store *store, const fb_result_cell *cell, double *extra,
-                       double *plain)
+static bool is_of_rule(const char *scope)
 {
-    fb_store_count *counts;
-    int n;
-
-    *extra = *plain = 0;
-    assert_ok(fb_store_read_counts(store, cell->id, &counts, &n));
-    for (int c = 0; c < n; c++) {
-        const char *scope = counts[c].scope;
-
-        if (strcmp(scope, "signal") == 0 || strcmp(scope, "score") == 0 ||
-            strcmp(scope, "select") == 0)
-            *extra += counts[c].flops;
-        else if (strcmp(counts[c].phase, "context") == 0)
-            *plain += counts[c].flops;
-    }
-    fb_free(counts);
+    return strcmp(scope, "signal") == 0 || strcmp(scope, "score") == 0 ||
+           strcmp(scope, "select") == 0;
 }
 
-/* The plain pass of the full cache, the first rule, over the context of a sample. */
+/* What a cell's rule was charged, or what read its context. */
+static double work_of(fb_store *store, const fb_result_cell *cell, bool of_rule)
+{
+    fb_store_count *counts;
+    double flops = 0;
+    int n;
+
+    assert_ok(fb_store_read_counts(store, cell->id, &counts, &n));
+    for (int c = 0; c < n; c++)
+        if (of_rule ? is_of_rule(counts[c].scope)
+                    : !is_of_rule(counts[c].scope) &&
+                          strcmp(counts[c].phase, "context") == 0)
+            flops += counts[c].flops;
+    fb_free(counts);
+    return flops;
+}
+
+/* What the full cache took to read the context of a sample. */
 static double plain_of(fb_store *store, const fb_results *r, int sample)
 {
-    double extra, plain = 0;
-
     for (int i = 0; i < r->n_cells; i++)
-        if (r->cells[i].rule == 0 && r->cells[i].sample == sample)
-            count_work(store, &r->cells[i], &extra, &plain);
-    assert_true(plain > 0);
-    return plain;
+        if (r->cells[i].sample == sample && r->cells[i].budget < 0)
+            return work_of(store, &r->cells[i], false);
+    fail_msg("sample %d has no full cache", sample);
+    return 0;
 }
 
 /* The largest share that a rule's cells were charged. */
 static double charged(fb_store *store, const fb_results *r, int rule)
 {
-    double most = 0, extra, own;
+    double most = 0;
 
     for (int i = 0; i < r->n_cells; i++) {
-        if (r->cells[i].rule != rule) continue;
-        assert_true(fb_result_is_done(&r->cells[i]));
-        count_work(store, &r->cells[i], &extra, &own);
-        most = fmax(most, extra / plain_of(store, r, r->cells[i].sample));
+        const fb_result_cell *cell = &r->cells[i];
+        double plain;
+
+        if (cell->rule != rule) continue;
+        assert_string_equal(cell->status, "done");
+        plain = plain_of(store, r, cell->sample);
+        assert_true(cell->plain_flops == plain);
+        most = fmax(most, work_of(store, cell, true) / plain);
     }
     return most;
 }
@@ -225,6 +230,34 @@ static void a_stream_keeps_to_it_too(void **state)
                             "rules: [full, random, 'snapkv:window=12', knorm]\n"
                             "compute: {mode: matched, quota: 20%}\n",
                             0.2) == 1);
+}
+
+#define ELEVEN(protocol)                                                               \
+    "name: small\nmodel: builtin\n"                                                    \
+    "tasks: [{recall: {tokens: 96, pairs: 8, samples: 6}}, "                           \
+    "{recall: {tokens: 96, pairs: 8, samples: 3, answer: 3}}, "                        \
+    "{recall: {tokens: 120, pairs: 8, samples: 2}}]\nbudgets: [60%]\n"                 \
+    "protocol: {kind: " protocol ", protect: {sink: 1, recent: 2}}\n"                  \
+    "rules: [full, random, 'snapkv:window=12', knorm]\n"                               \
+    "compute: {mode: matched, quota: 20%}\n"
+
+/* Samples of equal lengths have one price; in a stream, that of a question is among them. */
+static void each_kind_of_text_is_priced_once(void **state)
+{
+    static const char *const texts[] = {ELEVEN("prefill"), ELEVEN("stream, chunk: 8")};
+    static const int kinds[] = {2, 3};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        fb_pricing pricing;
+
+        (void)check_quota(texts[i], 0.2); /* no sample was charged more than was told */
+        assert_int_equal(s.plan->n_samples, 11);
+        assert_ok(fb_pricing_open(&pricing, s.plan));
+        assert_int_equal(pricing.n_texts, kinds[i]);
+        fb_pricing_close(&pricing);
+        small_close(&s);
+    }
 }
 
 /* Labels stay; the text of the experiment has the efforts, and is read back as it is. */
@@ -340,6 +373,7 @@ int main(void)
         cmocka_unit_test(every_effort_that_a_rule_names_can_be_lowered),
         test(what_is_lowered_fits_and_one_step_more_would_not),
         test(a_stream_keeps_to_it_too),
+        test(each_kind_of_text_is_priced_once),
         test(the_text_of_the_experiment_gives_the_same_efforts),
         test(what_was_done_is_said),
         test(a_quota_that_no_rule_can_keep_is_refused_with_what_they_take),
