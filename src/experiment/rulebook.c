@@ -153,8 +153,11 @@ static bool holds_whole(const fb_evidence *e, fb_text *why)
 {
     const fb_results *r = e->results;
 
-    if (r->planned > 0 && r->n_cells >= r->planned) return true;
-    if (r->planned > 0)
+    if (r->planned > 0 && r->n_cells == r->planned) return true;
+    if (r->planned > 0 && r->n_cells > r->planned)
+        fb_text_printf(why, "%d cells are there, and %lld were planned", r->n_cells,
+                       (long long)r->planned);
+    else if (r->planned > 0)
         fb_text_printf(why, "%lld of %lld cells are not there",
                        (long long)(r->planned - r->n_cells), (long long)r->planned);
     else

@@ -7,6 +7,7 @@
 #include "experiment/check_cells.h"
 #include "experiment/host.h"
 #include "experiment/run_inside.h"
+#include "experiment/verify.h"
 #include "experiment/version.h"
 
 #include <stdio.h>
@@ -48,6 +49,26 @@ static fb_status check_program(const fb_run_options *options, const fb_results *
         options->path, other->program, fb_program);
 }
 
+/* What was changed after its certificate is not certified once more. */
+static fb_status check_certificate(fb_store *store, const fb_run_options *options,
+                                   const fb_results *own)
+{
+    fb_text problems = {0};
+    fb_status status = fb_verify_file(store, own, options->path, &problems);
+
+    if (status == FB_OK && problems.n > 0)
+        status =
+            fb_fail(FB_IO,
+                    "results '%s': changed after its certificate: %.*s\nhelp: take "
+                    "the file from where it was made, or begin anew in another "
+                    "file with -o",
+                    options->path, (int)strcspn(fb_text_string(&problems), "\n"),
+                    fb_text_string(&problems));
+    fb_text_clear(&problems);
+    /* An unfinished run has none; another form is of another program, which is refused. */
+    return status == FB_NOT_FOUND || status == FB_UNSUPPORTED ? FB_OK : status;
+}
+
 /* `text` and `sha256`: the specification and its hash. `own_out` is what the file holds
  * of the same experiment, NULL if nothing; free it with fb_results_free. */
 static fb_status check_other(fb_store *store, const fb_run_options *options,
@@ -68,6 +89,7 @@ static fb_status check_other(fb_store *store, const fb_run_options *options,
             status = refuse_other(options, results, text);
     }
     if (status == FB_OK) status = check_program(options, results);
+    if (status == FB_OK && is_own) status = check_certificate(store, options, results);
     if (status == FB_OK && is_own)
         *own_out = results;
     else

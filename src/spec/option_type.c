@@ -332,12 +332,14 @@ fb_status fb_parse_size(const char *text, int64_t *out)
                    text);
 }
 
+static const int64_t MOST_SECONDS = INT64_MAX / 1000000000; /* clocks are in ns */
+
 fb_status fb_parse_time(const char *text, int64_t *out)
 {
     static const unit units[] = {
         {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}, {NULL, 0}};
 
-    if (parse_units(text, units, out)) return FB_OK;
+    if (parse_units(text, units, out) && *out <= MOST_SECONDS) return FB_OK;
     return fb_fail(FB_USAGE, "'%s' is not a time; write 90s, 15m or 2h", text);
 }
 

@@ -15,6 +15,8 @@
 #include "base/memory.h"
 #include "store/reader.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* --- the experiment --- */
@@ -144,7 +146,8 @@ static fb_status read_certificate(fb_reader *reader)
                      "ORDER BY id DESC LIMIT 1"));
     fb_reader_query(reader, "SELECT created, cells, equal FROM verification WHERE "
                             "certificate_id = (SELECT max(id) FROM certificate WHERE "
-                            "experiment_id = ?1) ORDER BY id DESC LIMIT 1");
+                            "experiment_id = ?1) AND equal BETWEEN 0 AND cells "
+                            "ORDER BY id DESC LIMIT 1");
     if (fb_query_next(&reader->query)) {
         r->verified = fb_reader_word(reader, 0);
         r->n_verified = fb_reader_int(reader, 1);
@@ -333,11 +336,21 @@ static fb_status read_rules(fb_reader *reader)
 
 #define BUDGETS_OF "(SELECT DISTINCT budget_id FROM cell WHERE experiment_id = ?1)"
 
+static bool is_number(const char *text)
+{
+    char *end;
+    const double value = strtod(text, &end);
+
+    return end != text && *end == '\0' && isfinite(value);
+}
+
 /* `full` is no budget: its cells have index -1. */
 static fb_status read_budgets(fb_reader *reader)
 {
     void *rows;
     fb_store_budget *budgets;
+    bool are_numbers = true;
+    fb_status status;
     int n, i = 0;
 
     FB_TRY(fb_reader_take(&rows, &n, reader,
@@ -357,11 +370,15 @@ static fb_status read_budgets(fb_reader *reader)
         budgets[i++] = (fb_store_budget){.asked = fb_reader_word(reader, 1),
                                          .kind = kind,
                                          .value = fb_reader_word(reader, 3)};
+        are_numbers &= is_number(budgets[i - 1].value);
     }
     fb_links_sort(&reader->budgets);
     reader->results.budgets = budgets;
     reader->results.n_budgets = i;
-    return fb_query_close(&reader->query);
+    status = fb_query_close(&reader->query);
+    if (status != FB_OK || are_numbers) return status;
+    return fb_fail(FB_FORMAT, "results '%s': the value of a budget is no number",
+                   reader->store->path);
 }
 
 /* --- the whole --- */

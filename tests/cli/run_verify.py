@@ -165,6 +165,13 @@ def unreadable(path, folder):
           "copy.db': parameters of a task" in done.stderr, done.stderr)
     shutil.copy(path, copy)
     with sqlite3.connect(copy) as db:
+        db.execute("update budget set value = 'nan' where kind = 'ratio'")
+    for command in ["compare", "verify"]:
+        done = call(command, copy)
+        check(f"budgets that are no number: {command}", done.returncode == (3 if command == "verify"
+              else 2) and "value of a budget" in done.stderr, (done.returncode, done.stderr))
+    shutil.copy(path, copy)
+    with sqlite3.connect(copy) as db:
         db.execute("delete from rule where label = 'h2o'")
     done = call("verify", copy, "--certificate")
     check("cells of a rule that is gone", done.returncode == 3 and
@@ -217,6 +224,14 @@ def shown_elsewhere(path, folder):
                   done.stderr)
         done = call("verify", copy, "--certificate", "-q")
         check(f"{name}: verify", done.returncode == 3 and said in done.stdout, done.stdout)
+        done = call(*RUN, "-o", copy)
+        check(f"{name}: run", done.returncode == 1 and said in done.stderr, done.stderr)
+    shutil.copy(path, copy)
+    with sqlite3.connect(copy) as db:
+        db.execute("insert into verification (certificate_id, host_id, created, cells, equal, details)"
+                   " select id, 1, '', 2, 99, '{}' from certificate")
+    check("more equal cells than there are", "no cell was run again yet" in
+          call("compare", copy).stdout, call("compare", copy).stdout)
     form(path, copy)
     words = call("compare", copy)
     check("a certificate of another form", "open class (its certificate is of a form" in words.stdout
@@ -254,7 +269,7 @@ def forge(path, folder):
     shutil.copy(path, copy)
     with sqlite3.connect(copy) as db:
         db.execute("update ledger set flops = flops * 2 where scope = 'signal'")
-        db.execute("delete from certificate")
+        db.executescript("delete from certificate; update experiment set class = 'open'")
     done = call(*RUN, "-o", copy)  # nothing is left to do: it certifies
     check("a changed file is certified", done.returncode == 0, done.stderr)
     found = verify(copy, "--certificate", "--data", DATA)
@@ -326,6 +341,11 @@ def refused(path, folder):
     call("verify", part, "--data", DATA, "--cells", "1", "-q")
     with sqlite3.connect(part) as db:
         db.execute("delete from cell where id = 3")
+    done = call(*RUN, "-o", part)
+    check("a file that lost a cell is not certified once more", done.returncode == 1
+          and "changed after its certificate: " in done.stderr, done.stderr)
+    with sqlite3.connect(part) as db:
+        db.executescript("delete from certificate; update experiment set class = 'open'")
     call(*RUN, "-o", part, "--only", "rule=full")
     done = call(*RUN, "-o", part)
     check("a cell that was made again is certified again", done.returncode == 0

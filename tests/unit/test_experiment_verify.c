@@ -382,6 +382,10 @@ static void every_condition_can_fail(void **state)
     assert_false(judge(&r, 1, true, true, &why));
     assert_string_equal(fb_text_string(&why), "1 of 4 cells are not there");
     r.n_cells = 4;
+    r.planned = 3; /* rows that somebody has made two of */
+    assert_false(judge(&r, 1, true, true, &why));
+    assert_string_equal(fb_text_string(&why), "4 cells are there, and 3 were planned");
+    r.planned = 4;
     r.kernel = "torch-2.13.0.cpu.f32.kv32";
     assert_false(judge(&r, 1, true, true, &why));
     assert_non_null(strstr(fb_text_string(&why), "within a tolerance"));
