@@ -341,7 +341,7 @@ static bool is_number(const char *text)
     char *end;
     const double value = strtod(text, &end);
 
-    return end != text && *end == '\0' && isfinite(value);
+    return end != text && isfinite(value);
 }
 
 /* `full` is no budget: its cells have index -1. */
