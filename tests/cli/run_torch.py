@@ -73,7 +73,8 @@ def the_same_command_has_nothing_left_to_do():
 
 def another_version_does_not_continue():
     database = sqlite3.connect("torch.db")
-    database.execute("UPDATE experiment SET kernel = 'torch-2.10.0.cpu.f32.kv32'")
+    database.executescript("UPDATE experiment SET kernel = 'torch-2.10.0.cpu.f32.kv32', class = "
+                           "'open'; DELETE FROM certificate")
     database.commit()
     database.close()
     _, said = call(*RUN, "-o", "torch.db", "-q", "--device", "torch:cpu", code=2)
