@@ -47,8 +47,7 @@ static fb_status disown(const fb_results *results, const char *path, const char 
     fb_text reason = {0}, warning = {0};
     fb_status status;
 
-    fb_text_printf(&reason, "%.*s; 'flexbudget verify' says more",
-                   (int)strcspn(why, "\n"), why);
+    fb_text_printf(&reason, "%s; 'flexbudget verify' says more", why);
     fb_text_printf(&warning, "%s: %s", path, fb_text_string(&reason));
     status = fb_text_status(&reason);
     if (status == FB_OK) status = fb_text_status(&warning);
@@ -64,8 +63,8 @@ static fb_status disown(const fb_results *results, const char *path, const char 
  * is checked here too. An unfinished run has no certificate, and is open anyway. */
 static fb_status check_certificate(const fb_open_results *open, const char *path)
 {
-    fb_text problems = {0}, why = {0};
-    fb_status status = fb_verify_file(open->store, open->results, path, &problems);
+    fb_text change = {0};
+    fb_status status = fb_verify_change(open->store, open->results, path, &change);
 
     if (status == FB_UNSUPPORTED)
         status =
@@ -73,14 +72,9 @@ static fb_status check_certificate(const fb_open_results *open, const char *path
                    "its certificate is of a form that this program does not check");
     else if (status == FB_NOT_FOUND)
         status = FB_OK;
-    else if (status == FB_OK && problems.n > 0) {
-        fb_text_printf(&why, "changed after its certificate: %s",
-                       fb_text_string(&problems));
-        status = fb_text_status(&why);
-        if (status == FB_OK) status = disown(open->results, path, fb_text_string(&why));
-    }
-    fb_text_clear(&problems);
-    fb_text_clear(&why);
+    else if (status == FB_OK && change.n > 0)
+        status = disown(open->results, path, fb_text_string(&change));
+    fb_text_clear(&change);
     return status;
 }
 

@@ -61,20 +61,18 @@ static bool has_incomplete_cells(const fb_results *results)
 static fb_status check_certificate(fb_store *store, const fb_run_options *options,
                                    const fb_results *own)
 {
-    fb_text problems = {0};
+    fb_text change = {0};
     fb_status status;
 
     if (has_incomplete_cells(own)) return FB_OK;
-    status = fb_verify_file(store, own, options->path, &problems);
-    if (status == FB_OK && problems.n > 0)
+    status = fb_verify_change(store, own, options->path, &change);
+    if (status == FB_OK && change.n > 0)
         status =
             fb_fail(FB_IO,
-                    "results '%s': changed after its certificate: %.*s\nhelp: take "
-                    "the file from where it was made, or begin anew in another "
-                    "file with -o",
-                    options->path, (int)strcspn(fb_text_string(&problems), "\n"),
-                    fb_text_string(&problems));
-    fb_text_clear(&problems);
+                    "results '%s': %s\nhelp: take the file from where it was made, "
+                    "or begin anew in another file with -o",
+                    options->path, fb_text_string(&change));
+    fb_text_clear(&change);
     /* An unfinished run has none; another form is of another program, which is refused. */
     return status == FB_NOT_FOUND || status == FB_UNSUPPORTED ? FB_OK : status;
 }

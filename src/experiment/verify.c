@@ -303,8 +303,8 @@ static bool has_lost_certificate(const fb_results *results)
     return results->certificate == NULL && strcmp(results->class_name, "open") != 0;
 }
 
-fb_status fb_verify_file(fb_store *store, const fb_results *results, const char *path,
-                         fb_text *problems)
+static fb_status check_file(fb_store *store, const fb_results *results,
+                            const char *path, bool has_cells, fb_text *problems)
 {
     const bool is_lost = has_lost_certificate(results);
 
@@ -316,8 +316,28 @@ fb_status fb_verify_file(fb_store *store, const fb_results *results, const char 
     else
         FB_TRY(check_certificate(results, path, problems));
     FB_TRY(fb_store_check_form(store, problems));
-    FB_TRY(check_digests(results, path, problems));
+    if (has_cells) FB_TRY(check_digests(results, path, problems));
     FB_TRY(check_kept(store, results, problems));
     if (!is_lost) FB_TRY(check_content(store, results, problems));
     return fb_text_status(problems);
+}
+
+fb_status fb_verify_file(fb_store *store, const fb_results *results, const char *path,
+                         fb_text *problems)
+{
+    return check_file(store, results, path, true, problems);
+}
+
+fb_status fb_verify_change(fb_store *store, const fb_results *results, const char *path,
+                           fb_text *out)
+{
+    fb_text problems = {0};
+    const fb_status status = check_file(store, results, path, false, &problems);
+
+    if (status == FB_OK && problems.n > 0)
+        fb_text_printf(out, "changed after its certificate: %.*s",
+                       (int)strcspn(fb_text_string(&problems), "\n"),
+                       fb_text_string(&problems));
+    fb_text_clear(&problems);
+    return status != FB_OK ? status : fb_text_status(out);
 }

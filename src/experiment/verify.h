@@ -26,6 +26,10 @@
  * program. */
 FB_MUST_USE fb_status fb_verify_file(fb_store *store, const fb_results *results,
                                      const char *path, fb_text *problems);
+/* The same of results that fb_cells_check has passed, whose digests are not made again;
+ * adds the first line alone, "changed after its certificate: table ledger, ...". */
+FB_MUST_USE fb_status fb_verify_change(fb_store *store, const fb_results *results,
+                                       const char *path, fb_text *out);
 
 typedef struct fb_verify_options {
     const fb_plan *plan; /* of the stored specification */
